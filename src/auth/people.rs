@@ -217,7 +217,8 @@ async fn refuse_last_admin(db: &mut store::DbConnection, person: &Person) -> Res
     if is_last_admin(db, person).await? { Err(AuthError::LastAdmin) } else { Ok(()) }
 }
 
-async fn is_last_admin(db: &mut store::DbConnection, person: &Person) -> Result<bool> {
+/// Whether nobody else is an administrator who can sign in.
+pub async fn is_last_admin(db: &mut store::DbConnection, person: &Person) -> Result<bool> {
     let counts = person.is_admin && !person.is_disabled;
     Ok(counts && store::people::count_active_admins(db).await? <= 1)
 }

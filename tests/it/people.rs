@@ -79,10 +79,23 @@ async fn the_last_administrator_stays() {
     };
     refuse(format!("/people/{ada}/disable")).await;
     refuse(format!("/people/{ada}/admin")).await;
+    // The page says so before anything is pressed.
+    let page = admin.get(&format!("/people/{ada}")).await;
+    for question in
+        page.select_all(".confirm").iter().chain([&page.select_text("section[aria-labelledby=delete-title]")])
+    {
+        assert!(question.contains("You're the last administrator who can sign in"), "{question}");
+    }
+    assert_eq!(page.select_all(".confirm").len(), 2);
+    let refused = ["/admin", "/disable", "/delete"].map(|end| format!("/people/{ada}{end}"));
+    let links = [page.attributes("main form", "action"), page.attributes("main a", "href")].concat();
+    assert!(!links.iter().any(|link| refused.contains(link)), "{links:?}");
 
     // A second one who cannot sign in does not count.
     admin.post(&format!("/people/{bob_id}/admin"), &[("admin", "true")]).await;
     assert_eq!(bob.get("/people").await.status, 200);
+    let page = admin.get(&format!("/people/{ada}")).await;
+    assert!(!page.text().contains("last administrator"), "another one can sign in");
     admin.post(&format!("/people/{bob_id}/disable"), &[]).await;
     refuse(format!("/people/{ada}/disable")).await;
     refuse(format!("/people/{ada}/admin")).await;

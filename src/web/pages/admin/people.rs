@@ -4,7 +4,7 @@ use askama::Template;
 use serde::Deserialize;
 
 use crate::auth::Permission;
-use crate::auth::people::{AccountDeletionPreview, PortalAccountState};
+use crate::auth::people::{AccountDeletionPreview, PortalAccountState, is_last_admin};
 use crate::domain::PersonId;
 use crate::error::AppError;
 use crate::store;
@@ -45,6 +45,8 @@ struct PersonPage {
     devices: usize,
     is_me: bool,
     link: String,
+    /// Rights can't be removed, and the account neither disabled nor deleted: the portal needs an administrator.
+    is_last_admin: bool,
     /// Groups with other members that would have no PI without this person.
     led_alone: Vec<Group>,
 }
@@ -106,8 +108,10 @@ async fn render_person(context: &RequestContext, me: &CurrentPerson, id: PersonI
     let memberships = store::groups::list_for_person(&mut db, id).await?;
     let devices = store::sessions::list_for_person(&mut db, id).await?.len();
     let led_alone = store::groups::list_led_alone(&mut db, id).await?;
+    let is_last_admin = is_last_admin(&mut db, &person).await?;
     let page = PageFrame::for_person(context, &me.0, &person.display_name, NavSection::People);
-    respond(&PersonPage { page, is_me: me.0.person.id == id, person, memberships, devices, link, led_alone })
+    let is_me = me.0.person.id == id;
+    respond(&PersonPage { page, person, memberships, devices, is_me, link, is_last_admin, led_alone })
 }
 
 /// Disables an account and ends all its sessions at once.
