@@ -196,31 +196,31 @@ async fn delete_user(app: &AppState, name: &SignInName, is_confirmed: bool) -> a
 /// What deleting an account deletes and keeps, as the page in the portal says it.
 fn deletion_words(preview: &AccountDeletionPreview) -> String {
     let AccountDeletionPreview { person, belongings, .. } = preview;
-    let count = |number: i64, noun: &str| format::count(u64::try_from(number).unwrap_or_default(), noun);
+    let line = |before: &str, number: i64, noun: &str, after: &str| match u64::try_from(number).unwrap_or_default() {
+        0 => String::new(),
+        number => format!("- {before}{}{after}\n", format::count(number, noun)),
+    };
+    let keys = " on this portal. Public keys on clusters stay until someone removes them there";
+    let theirs = [
+        line("", belongings.ssh_keys, "SSH key", keys),
+        line("user names and connections for ", belongings.clusters, "cluster", ". Open connections are closed"),
+        line("", belongings.jobs, "job", " of job history, with scripts and notifications"),
+        line("", belongings.dashboards, "dashboard", ""),
+        line("", belongings.guest_links, "guest link", ""),
+        line("", belongings.recipes, "recipe", " that no group uses"),
+    ]
+    .concat();
     format!(
         "Deleted:
 - the account {} ({}), its password, second factor and sessions
-- {} on this portal. Public keys on clusters stay until someone removes them there
-- user names and connections for {}. Open connections are closed
-- {} of job history, with scripts and notifications
-- {} and {}
-- {} that no group uses
-- group memberships, usage alerts, the notification webhook, and open invitations and reset links
+{theirs}- group memberships, usage alerts, the notification webhook, and open invitations and reset links
 Kept:
 - the activity log, with this person's user name
 - the usage of their groups, under their user name on the cluster
 - group recipes and frozen reports they created
 - jobs and files on the clusters. The portal can no longer cancel these jobs
 This can't be undone. To only stop someone from signing in: portolan user disable {}",
-        person.name,
-        person.display_name,
-        count(belongings.ssh_keys, "SSH key"),
-        count(belongings.clusters, "cluster"),
-        count(belongings.jobs, "job"),
-        count(belongings.dashboards, "dashboard"),
-        count(belongings.guest_links, "guest link"),
-        count(belongings.recipes, "recipe"),
-        person.name,
+        person.name, person.display_name, person.name,
     )
 }
 

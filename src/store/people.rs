@@ -164,7 +164,7 @@ pub struct PersonBelongings {
     pub clusters: i64,
     pub jobs: i64,
     pub dashboards: i64,
-    /// Guest links that work now.
+    /// Guest links that have neither expired nor been revoked, to what wasn't deleted.
     pub guest_links: i64,
     /// Recipes that no group uses.
     pub recipes: i64,
@@ -177,8 +177,10 @@ pub async fn count_belongings(db: &mut DbConnection, id: PersonId, now: UnixTime
            (SELECT count(DISTINCT cluster_id) FROM connections WHERE person_id = $1) AS clusters,
            (SELECT count(*) FROM jobs WHERE person_id = $1) AS jobs,
            (SELECT count(*) FROM dashboards WHERE person_id = $1 AND removed_at IS NULL) AS dashboards,
-           (SELECT count(*) FROM guest_links WHERE created_by = $1 AND revoked_at IS NULL AND expires_at > $2)
-             AS guest_links,
+           (SELECT count(*) FROM guest_links l LEFT JOIN dashboards d ON d.id = l.dashboard_id
+              LEFT JOIN reports r ON r.id = l.report_id
+              WHERE l.created_by = $1 AND l.revoked_at IS NULL AND l.expires_at > $2
+                AND d.removed_at IS NULL AND r.removed_at IS NULL) AS guest_links,
            (SELECT count(*) FROM recipes WHERE owner_id = $1 AND group_id IS NULL AND archived_at IS NULL) AS recipes",
         [id, now]
     )

@@ -1,5 +1,9 @@
 //! People, as administrators see them: switching accounts off and on, rights, and never losing the last one.
 
+use portolan::domain::{GroupId, PersonId};
+use portolan::store;
+use portolan::store::guest_links::{self, GuestLinkTarget, NewGuestLink};
+
 use crate::support::{PASSWORD, TestApp};
 
 #[tokio::test]
@@ -201,7 +205,40 @@ async fn deleting_an_account_says_what_goes_and_keeps_the_log() {
     let path = format!("/people/{id}/delete");
     assert!(admin.get(&format!("/people/{id}")).await.attributes("a.btn", "href").contains(&path));
     let page = admin.get(&path).await;
-    assert!(page.select_text("section[aria-labelledby=deleted-title]").contains("SSH keys on this portal: 1."));
+    let deleted = page.select_text("section[aria-labelledby=deleted-title]");
+    assert!(deleted.contains("SSH keys on this portal: 1."));
+    for absent in [" 0", "Guest links", "Dashboards", "Recipes", "Job history", "connections for"] {
+        assert!(!deleted.contains(absent), "{absent}: {deleted}");
+    }
+    // Of links, those count that still lead somewhere.
+    let mut tx = portal.app.store.write().await.unwrap();
+    let now = portal.clock.now();
+    let (group, person) = (GroupId(1), PersonId(id));
+    for (number, state) in ["open", "open", "deleted", "revoked", "expired"].into_iter().enumerate() {
+        let report = store::reports::add(&mut tx, group, person, "A month", "{}", now).await.unwrap();
+        let token_hash = [u8::try_from(number).unwrap(); 32];
+        let expires_at = now.plus(if state == "expired" { -60 } else { 86_400 });
+        let target = GuestLinkTarget::Report(group, report);
+        let new = NewGuestLink { target, created_by: person, token_hash, label: "", passphrase: "", expires_at };
+        guest_links::add(&mut tx, &new, now).await.unwrap();
+        if state == "revoked" {
+            sqlx::query("UPDATE guest_links SET revoked_at = 1 WHERE report_id = $1")
+                .bind(report.0)
+                .execute(&mut *tx)
+                .await
+                .unwrap();
+        }
+        if state == "deleted" {
+            sqlx::query("UPDATE reports SET removed_at = 1 WHERE id = $1")
+                .bind(report.0)
+                .execute(&mut *tx)
+                .await
+                .unwrap();
+        }
+    }
+    store::commit(tx).await.unwrap();
+    let page = admin.get(&path).await;
+    assert!(page.select_text("section[aria-labelledby=deleted-title]").contains("Guest links: 2."));
     assert!(page.select_text("section[aria-labelledby=kept-title]").contains("The activity log"));
     assert_eq!(page.attribute("main form", "action"), path);
     let done = admin.post(&path, &[]).await;
