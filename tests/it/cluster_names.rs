@@ -70,6 +70,21 @@ async fn add(admin: &Client, change: &[(&str, &str)]) -> crate::support::Page {
     admin.post("/clusters/new", &form).await
 }
 
+/// Before the host is asked for its keys, and at the field.
+#[tokio::test]
+async fn a_short_name_that_is_taken_is_noticed_on_the_first_step() {
+    let (portal, admin) = TestApp::with_admin().await;
+    portal.add_cluster("key").await;
+    let file = "name = \"key\"\ntitle = \"Own\"\n[login]\nhost = \"127.0.0.1\"\nport = 1\n";
+    let import = admin.post("/clusters/import", &[("file", file)]).await;
+    for refused in [add(&admin, &[("name", "key")]).await, import] {
+        assert_eq!(refused.status, 422);
+        assert!(refused.select_text("#f-name-error").contains("A cluster with this short name already exists."));
+        assert_eq!(refused.attribute("#f-title", "value"), "Own", "what was typed stays");
+    }
+    assert_eq!(add(&admin, &[("name", "other")]).await.status, 200);
+}
+
 #[tokio::test]
 async fn hostile_host_names_ports_and_slugs_are_refused() {
     let (portal, admin) = TestApp::with_admin().await;

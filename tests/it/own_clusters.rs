@@ -261,6 +261,22 @@ async fn a_second_entry_for_the_same_cluster_is_noticed() {
     assert!(words.contains("Harbour key leads to the same Slurm cluster, harbour."), "{words}");
 }
 
+/// Everybody has to choose these names, so nothing is in the fields; the heading says what is added.
+#[tokio::test]
+async fn a_preset_of_no_cluster_in_particular_has_no_names() {
+    let (_portal, admin) = TestApp::with_admin().await;
+    let names = async |preset: &str| {
+        let page = admin.get(&format!("/clusters/new?preset={preset}")).await;
+        let value = |field: &str| page.attribute(&format!("#f-{field}"), "value");
+        assert!(!page.attribute("#f-title", "placeholder").is_empty());
+        (page.select_text("h1"), value("title"), value("name"))
+    };
+    let another = ("Another Slurm cluster".to_owned(), String::new(), String::new());
+    assert_eq!(names("generic").await, another);
+    let (heading, title, name) = names("fir").await;
+    assert_eq!((heading, name), (title, "fir".to_owned()));
+}
+
 #[tokio::test]
 async fn a_preset_asks_first_what_a_lab_must_decide() {
     let (_portal, admin) = TestApp::with_admin().await;

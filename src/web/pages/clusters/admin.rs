@@ -13,6 +13,7 @@ use crate::cluster::administration::{ClusterChangeError, hosts_to_pin};
 use crate::cluster::same_cluster::SameClusterEntry;
 use crate::error::AppError;
 use crate::sites::{self, RetiredSite, Site, SiteFamily, SiteLookupResult};
+use crate::store;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{CurrentPerson, FormBody, QueryParams, RequestContext};
 use crate::web::http::flash::{self, FlashMessage};
@@ -66,6 +67,7 @@ struct RetiredClusterPreset {
 #[template(path = "clusters/settings.html")]
 struct ClusterAdminPage {
     page: PageFrame,
+    heading: String,
     /// `None` for a new cluster.
     profile: Option<Arc<ClusterProfile>>,
     form: ClusterSettingsForm,
@@ -91,7 +93,7 @@ pub async fn new(
     let own = context.app.site_presets.iter().find(|site| site.name.as_str() == name);
     // The list says what became of a retired cluster.
     let Some(site) = own.or_else(|| find_shipped_site(&name)) else { return Ok(flash::see_other("/clusters/new")) };
-    render_settings(&context, &me, None, ClusterSettingsForm::from_site(site), FormErrors::default())
+    render_settings(&context, &me, None, ClusterSettingsForm::from_preset(site), FormErrors::default())
 }
 
 /// Takes the form of a new cluster and scans its hosts for their keys.
@@ -102,9 +104,23 @@ pub async fn check_new(
 ) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
     match form.to_site() {
-        Ok(site) => host_keys::show_scanned(&context, &me, None, Some(&site)).await,
+        Ok(site) => scan_new(&context, &me, &site, form).await,
         Err(problems) => render_settings(&context, &me, None, form, problems),
     }
+}
+
+/// Scans a new cluster's hosts for their keys. A short name that is taken is noticed before anyone compares keys.
+async fn scan_new(
+    context: &RequestContext,
+    me: &CurrentPerson,
+    site: &Site,
+    form: ClusterSettingsForm,
+) -> HandlerResult {
+    let taken = store::clusters::find_by_slug(&mut *context.app.store.read().await?, site.name.as_str()).await?;
+    if taken.is_some() {
+        return render_settings(context, me, None, form, form_problems(ClusterChangeError::SlugTaken)?);
+    }
+    host_keys::show_scanned(context, me, None, Some(site)).await
 }
 
 /// The form again, for when the hosts did not answer.
@@ -128,7 +144,7 @@ pub async fn import(
 ) -> HandlerResult {
     me.may(Permission::ManageClusters)?;
     match form.to_site() {
-        Ok(site) => host_keys::show_scanned(&context, &me, None, Some(&site)).await,
+        Ok(site) => scan_new(&context, &me, &site, ClusterSettingsForm::from_site(&site)).await,
         Err(problems) => render_new_page(&context, &me, form.file, problems),
     }
 }
@@ -291,10 +307,13 @@ impl ClusterAdminPage {
         problems: FormErrors,
     ) -> Self {
         let title = if cluster.is_some() { "Settings" } else { "Add a cluster" };
+        let base = Site::from_toml(&form.base).ok();
+        let preset_title = base.as_ref().map_or(title, |site| &site.title);
         Self {
+            heading: if form.title.is_empty() { preset_title } else { &form.title }.to_owned(),
             page: PageFrame::for_person(context, &me.0, title, NavSection::Clusters),
             same: Vec::new(),
-            uncertain: Site::from_toml(&form.base).map(|site| site.uncertain).unwrap_or_default(),
+            uncertain: base.map(|site| site.uncertain).unwrap_or_default(),
             file: form.base.clone(),
             profile: cluster,
             form,

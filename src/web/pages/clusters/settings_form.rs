@@ -55,6 +55,15 @@ impl ClusterSettingsForm {
         }
     }
 
+    /// Fills the fields from a preset. One without a host describes no cluster in particular, so its names are nobody's.
+    pub fn from_preset(site: &Site) -> Self {
+        let form = Self::from_site(site);
+        if site.login.host.is_some() {
+            return form;
+        }
+        Self { name: String::new(), title: String::new(), ..form }
+    }
+
     /// The site description with the fields applied, or what is wrong with them.
     pub fn to_site(&self) -> Result<Site, FormErrors> {
         let mut problems = FormErrors::default();
