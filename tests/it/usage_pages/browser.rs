@@ -76,6 +76,30 @@ async fn choose_days(browser: &Browser) {
     assert_eq!(browser.run(is_seen).await, true, "they can be changed");
 }
 
+/// Nothing of a job is out of sight on a phone, however long its names are.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_fit_on_a_phone() {
+    let world: World = world().await;
+    world.choose(&["key/def-one"]).await;
+    let (user, kind) = ("u".repeat(40), "k".repeat(48));
+    world
+        .put_day(TODAY, &[(&user, &kind, 20, UsageJobOutcome::Failed), ("max", "fit", 1, UsageJobOutcome::Done)])
+        .await;
+    let browser = Browser::open(&world.portal.url, 390).await;
+    browser.sign_in("pia").await;
+    browser.go(&world.url("usage/jobs")).await;
+    browser.wait_for_text(&user).await;
+    let hidden = "return [...document.querySelectorAll('html, .table-wrap, .use-jobs td')]
+        .filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent.slice(0, 80))";
+    assert_eq!(browser.run(hidden).await, serde_json::json!([]));
+    // Figures stand side by side, each below what it is called.
+    let beside = "const cells = document.querySelectorAll('.use-jobs tbody tr:first-child td.num');
+        return cells[0].getBoundingClientRect().top === cells[1].getBoundingClientRect().top";
+    assert_eq!(browser.run(beside).await, true);
+    look(&browser, "jobs with long names").await;
+    browser.close().await;
+}
+
 /// A lab of two dozen people with everything unfolded fits on four sheets.
 #[tokio::test(flavor = "multi_thread")]
 async fn unfolded_page_prints_on_four_sheets() {
