@@ -91,22 +91,34 @@ pub fn used_part(account: &GroupAccountUsage, allocation: &Allocation) -> Option
     Some(unit.from_hours(hours) / allocation.amount)
 }
 
+/// Above this part of an allocation, the used amount is told instead of a percentage.
+const CLEARLY_OVERUSED: f64 = 1.01;
+
 /// The alert for an allocation that is mostly used.
 pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation, percent: u8) -> Option<UsageAlertMessage> {
     let unit = AllocationUnit::parse(&allocation.unit)?;
     let part = used_part(account, allocation)?;
+    let whose = (clean_name(&account.details.account), clean_name(&account.details.title));
     (part * 100.0 >= f64::from(percent)).then(|| UsageAlertMessage {
         dedup_key: format!("quota:{}:{percent}", allocation.id),
-        text: format!(
-            "{} of the {} {} granted to {} on {} has been used; the period ends on {}.",
-            format::percent(part),
-            format::amount(allocation.amount),
-            unit.words(account.details.site_unit()),
-            clean_name(&account.details.account),
-            clean_name(&account.details.title),
-            allocation.ends().words()
+        text: describe_used_part(
+            part,
+            (allocation.amount, &unit.words(account.details.site_unit())),
+            allocation.ends(),
+            &whose,
         ),
     })
+}
+
+/// How much of what was granted, with its unit, is used. `whose` is the account and its cluster.
+fn describe_used_part(part: f64, (amount, unit): (f64, &str), ends: Day, whose: &(String, String)) -> String {
+    let (account, cluster) = whose;
+    let (granted, ends) = (format::amount(amount), ends.words());
+    if part > CLEARLY_OVERUSED {
+        let used = format::amount(part * amount);
+        return format!("{account} has used {used} {unit} on {cluster}, more than the {granted} granted until {ends}.");
+    }
+    format!("{account} has used {} of the {granted} {unit} granted on {cluster} until {ends}.", format::percent(part))
 }
 
 /// Whether an allocation lasts for its period, as far as its forecast tells.

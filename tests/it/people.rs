@@ -1,6 +1,6 @@
 //! People, as administrators see them: switching accounts off and on, rights, and never losing the last one.
 
-use portolan::domain::{GroupId, PersonId};
+use portolan::domain::{GroupId, GroupRole, PersonId};
 use portolan::store;
 use portolan::store::guest_links::{self, GuestLinkTarget, NewGuestLink};
 
@@ -192,6 +192,17 @@ async fn role_and_account_changes_ask_first() {
     let questions = page.select_all(".confirm");
     assert!(questions[0].contains("bob will see each member's usage by name"), "{questions:?}");
     assert!(questions[1].contains("bob loses access to Smith Lab"), "{questions:?}");
+    // To oneself it is told as such.
+    let ada = portal.person_id("ada").await;
+    let mut tx = portal.app.store.write().await.unwrap();
+    let now = portal.clock.now();
+    store::groups::set_member(&mut tx, GroupId(1), PersonId(ada), GroupRole::Pi, now).await.unwrap();
+    store::commit(tx).await.unwrap();
+    let page = admin.get("/groups/1/members").await;
+    let questions = page.select_all(".confirm").join(" ");
+    for words in ["You'll no longer see each member's usage", "You're the only PI", "You'll lose access to Smith Lab"] {
+        assert!(questions.contains(words), "{words}: {questions}");
+    }
     // Every button that changes something is inside its question.
     let asked = page.select_all("tbody .confirm form").len();
     assert_eq!(page.select_all("tbody form").len(), asked);

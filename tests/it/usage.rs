@@ -321,7 +321,8 @@ async fn days_of_an_older_version_are_read_again() {
     let view = portal.all_usage_seen_by("asmith").await;
     let (from, until) = settled(&view);
     let mut tx = portal.app.store.write().await.unwrap();
-    let sql = "SELECT source_id, day FROM usage_daily WHERE day BETWEEN $1 AND $2 AND jobs > 0
+    let sql = "SELECT source_id, day FROM usage_daily JOIN usage_days USING (source_id, day)
+               WHERE day BETWEEN $1 AND $2 AND jobs > 0 AND is_final = 1
                GROUP BY source_id, day ORDER BY day DESC LIMIT 2";
     let days: Vec<(i64, i64)> = sqlx::query_as(sql).bind(from.0).bind(until.0).fetch_all(&mut *tx).await.unwrap();
     for (source, day) in &days {

@@ -65,7 +65,8 @@ async fn each_alert_is_sent_once_and_only_if_chosen() {
     }
     let told = notices(&world).await;
     assert_eq!(told.len(), 3, "{told:?}");
-    for words in ["86% of the 100 core hours granted to def-lab", "/project (project def-lab)", "8 of 12 jobs by"] {
+    for words in ["def-lab has used 86% of the 100 core hours granted", "/project (project def-lab)", "8 of 12 jobs by"]
+    {
         assert!(told.iter().any(|line| line.contains(words)), "{words}: {told:?}");
     }
     let page = world.pi.get("/notifications").await;

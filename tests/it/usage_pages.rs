@@ -272,6 +272,7 @@ async fn members_find_only_their_own_jobs() {
     let gone = format!("usage/jobs?member=u{cluster}-gone&outcome=out-of-time&period=2026-10");
     let page = world.pi.get(&world.url(&gone)).await;
     assert!(page.text().contains("31 jobs"), "{}", page.text());
+    assert!(page.select_text("main").contains("Jobs of gone that timed out,"), "{}", page.text());
     assert_eq!(page.select_text("h1"), "Jobs in these figures");
     let max = world.portal.person_id("max").await;
     let path = world.url(&format!("usage/jobs?member=p{max}"));
@@ -311,6 +312,9 @@ async fn job_list_says_which_jobs_and_hours_it_counts() {
     let failures = world.pi.get(&world.url("usage/jobs?outcome=failed")).await;
     let said = failures.select_text("main");
     assert!(said.contains("8 core hours within these dates; 40 core hours over the jobs' whole run time"), "{said}");
+    assert!(said.contains("The group's failed jobs,"), "{said}");
+    let wasted = world.pi.get(&world.url("usage/jobs?outcome=lost")).await;
+    assert!(wasted.select_text("main").contains("The group's unsuccessful jobs,"), "{}", wasted.text());
     let page = world.pi.get(&world.url("usage")).await;
     let with_gpus = page.attribute(".fact a[href*='with=gpus']", "href");
     let list = world.pi.get(&with_gpus).await;

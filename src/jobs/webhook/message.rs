@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn alerts_of_groups_are_no_jobs() {
-        let text = "86% of the 100 core hours granted to def-lab on Fir has been used; the period ends on 5 Jan 2027.";
+        let text = "def-lab has used 86% of the 100 core hours granted on Fir until 5 Jan 2027.";
         let alert = Notification {
             kind: "group".into(),
             group_id: Some(crate::domain::GroupId(3)),

@@ -25,6 +25,15 @@ fn full_places_are_told() {
 }
 
 #[test]
+fn used_parts_read_well_below_and_above_all() {
+    let whose = ("def-lab".to_owned(), "Fir".to_owned());
+    let told = |part| describe_used_part(part, (100.0, "core hours"), TODAY, &whose);
+    assert_eq!(told(0.86), "def-lab has used 86% of the 100 core hours granted on Fir until 16 Nov 2026.");
+    assert_eq!(told(1.0), "def-lab has used 100% of the 100 core hours granted on Fir until 16 Nov 2026.");
+    assert_eq!(told(8.71), "def-lab has used 871 core hours on Fir, more than the 100 granted until 16 Nov 2026.");
+}
+
+#[test]
 fn ones_own_places_are_not_the_groups() {
     let accounts = BTreeSet::from(["nn9999k", "def-smith"]);
     for (label, is_theirs) in [

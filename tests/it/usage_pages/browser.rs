@@ -71,7 +71,7 @@ async fn choose_days(browser: &Browser) {
         browser.run(&format!("document.querySelector('#f-{field}').value = '{day}'")).await;
     }
     browser.press("Apply filters").await;
-    browser.wait_for_text("Usage in the days you chose").await;
+    browser.wait_for_text("Usage in the selected period").await;
     browser.wait_for_text("5 Oct 2026 to 11 Oct 2026").await;
     assert_eq!(browser.run(is_seen).await, true, "they can be changed");
 }

@@ -91,6 +91,7 @@ async fn pis_open_members_jobs_and_nobody_else_does() {
     for words in ["Failed", "max", "def-one", "4 cores", "Requested and used", "aren't shared", "exit code"] {
         assert!(said.contains(words), "{words}: {said}");
     }
+    assert!(said.contains("Not measured (") && !said.contains("Not measured of"), "{said}");
     assert!(page.select_all("#evil").is_empty());
     let part = world.pi.get(&format!("{path}/accounting")).await;
     assert!(part.status == 200 && part.text().contains("not connected"), "{}", part.text());

@@ -34,8 +34,8 @@ pub struct UsageJobSearchResults {
     pub from: Day,
     /// Last day.
     pub until: Day,
-    /// The outcome filter as text; empty for all.
-    pub ended: &'static str,
+    /// The outcome filter in words before and after "jobs"; both empty for all.
+    pub outcome_words: (&'static str, &'static str),
     /// The job type filter; empty for all.
     pub kind: String,
     /// Whether only jobs that held a GPU are shown.
@@ -177,17 +177,30 @@ pub async fn find_jobs(
     });
     jobs.drain(..paging.skip.min(jobs.len()));
     jobs.truncate(paging.limit);
-    let ended = match canonical_outcome(&query.outcome) {
-        "" => "",
-        OUTCOME_ENDED => "that ended",
-        OUTCOME_LOST => "that were unsuccessful",
-        OUTCOME_OVERSIZED => "that completed and requested more cores than they used",
-        "missed-deadline" => "that missed their deadline",
-        "node-failed" => "that ended because a node failed",
-        word => UsageJobOutcome::parse(word).map_or("", UsageJobOutcome::title),
-    };
+    let outcome_words = describe_outcome(&query.outcome);
     let kind = query.kind.clone();
-    Ok(UsageJobSearchResults { jobs, totals: all, member: owner, from, until, ended, kind, with_gpus, order })
+    Ok(UsageJobSearchResults { jobs, totals: all, member: owner, from, until, outcome_words, kind, with_gpus, order })
+}
+
+/// An outcome filter in words: those before "jobs" and those after.
+fn describe_outcome(word: &str) -> (&'static str, &'static str) {
+    match UsageJobOutcome::parse(word) {
+        Some(UsageJobOutcome::Running) => ("", "that were still running"),
+        Some(UsageJobOutcome::Done) => ("completed", ""),
+        Some(UsageJobOutcome::Failed) => ("failed", ""),
+        Some(UsageJobOutcome::TimedOut) => ("", "that timed out"),
+        Some(UsageJobOutcome::OutOfMemory) => ("", "that ran out of memory"),
+        Some(UsageJobOutcome::Cancelled) => ("cancelled", ""),
+        Some(UsageJobOutcome::Interrupted) => ("", "that the cluster interrupted"),
+        Some(UsageJobOutcome::NodeFailed) => ("", "that ended because a node failed"),
+        Some(UsageJobOutcome::MissedDeadline) => ("", "that missed their deadline"),
+        None => match word {
+            OUTCOME_ENDED => ("", "that ended"),
+            OUTCOME_LOST => ("unsuccessful", ""),
+            OUTCOME_OVERSIZED => ("", "that completed and requested more cores than they used"),
+            _ => ("", ""),
+        },
+    }
 }
 
 /// Finds the owner that a query value names: a remote user that a member connected as means that member.

@@ -98,7 +98,7 @@ impl UsagePeriod {
             Self::Year => "the last 365 days".into(),
             Self::Month(month) => month.words(),
             Self::Allocation => "the allocation's period".into(),
-            Self::Custom(..) => "the days you chose".into(),
+            Self::Custom(..) => "the selected period".into(),
         }
     }
 }
