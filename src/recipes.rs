@@ -17,3 +17,4 @@ pub mod script_import;
 pub mod sweep;
 pub mod template;
 pub mod value;
+pub mod working_folder;

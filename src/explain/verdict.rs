@@ -2,6 +2,7 @@
 
 mod cancelled;
 mod failed;
+mod missing_file;
 #[cfg(test)]
 mod tests;
 
@@ -25,12 +26,22 @@ pub struct EndedJobFacts<'a> {
     pub whole_node: bool,
     /// The partition's time limit.
     pub partition_max_minutes: Option<u32>,
+    /// The folder that its program started in, if known.
+    pub folder: Option<&'a str>,
 }
 
 impl<'a> EndedJobFacts<'a> {
     /// A job about which nothing else is known.
     pub const fn new(job: &'a SlurmJob) -> Self {
-        Self { job, usage: None, cancelled_by: None, findings: &[], whole_node: false, partition_max_minutes: None }
+        Self {
+            job,
+            usage: None,
+            cancelled_by: None,
+            findings: &[],
+            whole_node: false,
+            partition_max_minutes: None,
+            folder: None,
+        }
     }
 
     /// How long it ran; none if it never started or that is unknown.

@@ -107,6 +107,7 @@ pub fn compose(form: &RecipeQuestionForm, answers: &FormAnswers, cluster: &Compo
     }
     request::fill_request(&mut job, form, &values, &answers, cluster);
     job.warnings = checks::find_empty_answers(form, &answers, cluster);
+    job.warnings.extend(checks::find_read_only_folder(&values, cluster));
     job.input_paths = checks::find_input_paths(form, &values, &job.request, cluster);
     let slots = template_values::collect_template_values(form, &values, &job, cluster);
     job.lines = script(form, &slots, &mut job, &values, cluster);

@@ -14,8 +14,18 @@ use crate::sites::JobOptionRule;
 pub type FormAnswers = BTreeMap<String, String>;
 
 /// Names that scripts may use besides question keys: facts about the site and the request.
-pub const BUILT_IN_KEYS: &[&str] =
-    &["tmpdir", "own_tmpdir", "internet", "proxy", "wheelhouse", "many_nodes", "is_array", "job_folder", "arm"];
+pub const BUILT_IN_KEYS: &[&str] = &[
+    "tmpdir",
+    "own_tmpdir",
+    "internet",
+    "proxy",
+    "wheelhouse",
+    "many_nodes",
+    "is_array",
+    "job_folder",
+    "script_folder",
+    "arm",
+];
 
 /// The answer key that holds the values of a swept question.
 pub fn sweep_key(key: &str) -> String {
@@ -59,6 +69,7 @@ impl RecipeQuestionForm {
         for question in sections.iter_mut().flat_map(|section| &mut section.questions) {
             apply_recipe(question, recipe);
         }
+        drop_choices_about_other_recipes(&mut sections);
         Self {
             sections,
             locked: recipe.locked.iter().cloned().collect(),
@@ -206,6 +217,15 @@ pub fn available_choices<'a>(
     cluster: &ComposeCluster,
 ) -> impl Iterator<Item = &'a QuestionChoice> {
     question.choices.iter().filter(|choice| choice.needs.is_none_or(|need| requirements::site_has(need, cluster)))
+}
+
+/// A block's choice may be about a question that only some recipes ask.
+fn drop_choices_about_other_recipes(sections: &mut [SharedRecipeBlock]) {
+    let asked: BTreeSet<String> =
+        sections.iter().flat_map(|section| &section.questions).map(|question| question.key.clone()).collect();
+    for question in sections.iter_mut().flat_map(|section| &mut section.questions) {
+        question.choices.retain(|choice| choice.needs_question.as_ref().is_none_or(|key| asked.contains(key)));
+    }
 }
 
 /// Applies the recipe's defaults, limits and help to a block's question.

@@ -161,6 +161,9 @@ pub struct QuestionChoice {
     pub help: String,
     /// Offered only at sites that have this feature.
     pub needs: Option<SiteCapability>,
+    /// Offered only in recipes that ask the question with this key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs_question: Option<String>,
 }
 
 /// A feature that only some sites have.

@@ -4,7 +4,7 @@
 use crate::queue::{cancel, connected, connected_to, wait_for_list};
 use crate::support::cluster::Cluster;
 use crate::support::server::Server;
-use crate::support::wait::wait_until;
+use crate::support::wait::{wait_for_value, wait_until};
 use crate::support::{Client, Page};
 
 /// Runs something on the cluster as a person and gives what it printed.
@@ -375,4 +375,33 @@ async fn failed_tasks_of_an_array_are_rerun_alone() {
         let words = page.select_all(".alert").join(" ");
         assert!(words.contains("tasks failed") && words.contains("Only failed tasks"), "{words}");
     }
+}
+
+/// A script reads and writes beside itself. Where it runs elsewhere, the job's page says where it looked for the file.
+#[tokio::test(flavor = "multi_thread")]
+async fn script_finds_the_files_beside_it() {
+    let (_portal, _, carol) = connected("carol").await;
+    on_cluster(
+        "carol",
+        "mkdir -p ~/beside && cd ~/beside && rm -f sum.csv && echo 4,5 >data.csv && printf '%s\\n' \
+         'a, b = open(\"data.csv\").read().split(\",\")' 'open(\"sum.csv\", \"w\").write(str(int(a) + int(b)))' >sum.py",
+    );
+    let form = carol.get(PYTHON).await;
+    let changes = [("a.script", "~/beside/sum.py"), ("a.time", "5m"), ("a.memory", "100 MB")];
+    let job = submitted(&carol, PYTHON, &filled(&form, &changes)).await;
+    assert_eq!(ended("carol", &job).await, "COMPLETED");
+    assert_eq!(on_cluster("carol", "cat ~/beside/sum.csv"), "9");
+    wait_for_list(&carol, &format!("/jobs/key/{job}/results"), "its results are found", |page| {
+        page.select_text("main").contains("sum.csv")
+    })
+    .await;
+
+    let elsewhere = [&changes[..], &[("a.code", "here")]].concat();
+    let job = submitted(&carol, PYTHON, &filled(&carol.get(PYTHON).await, &elsewhere)).await;
+    assert_eq!(ended("carol", &job).await, "FAILED");
+    let scratch = on_cluster("carol", "printf %s \"$SCRATCH\"");
+    let words = format!("looked for “data.csv” in the folder it ran in: {scratch}/portolan");
+    let part = format!("/jobs/key/{job}/fragment");
+    let look = async || carol.get(&part).await.text().to_owned();
+    wait_for_value("the page says where it looked", look, |text| text.contains(&words)).await;
 }

@@ -1,7 +1,7 @@
 //! Failed jobs: the most telling error in the output comes first, then how the last program ended.
 
 use super::cancelled::impossible_request;
-use super::{EndedJobFacts, JobVerdict, VerdictTone, out_of_memory, timeout};
+use super::{EndedJobFacts, JobVerdict, VerdictTone, missing_file, out_of_memory, timeout};
 use crate::explain::exit;
 use crate::format;
 use crate::logs::findings::{LogFinding, LogFindingKind};
@@ -48,7 +48,11 @@ fn verdict_from_finding(ended: &EndedJobFacts<'_>, finding: &LogFinding) -> JobV
     };
     let ending = exit_sentence(ended);
     let verdict = with_quote(JobVerdict::new(tone, title, ending), finding);
-    verdict.with_advice(finding.advice.as_str())
+    let relative = (finding.kind == LogFindingKind::NoSuchFile).then(|| missing_file::relative_path(&finding.last));
+    match (relative.flatten(), ended.folder) {
+        (Some(path), Some(folder)) => missing_file::add_advice(verdict, &path, folder),
+        _ => verdict.with_advice(finding.advice.as_str()),
+    }
 }
 
 /// Puts the log line first.

@@ -178,3 +178,21 @@ proptest! {
         }
     }
 }
+
+/// A newcomer's script opens a file that lies beside it, and the job runs elsewhere.
+#[test]
+fn missing_relative_file_names_the_folder_of_the_job() {
+    let job = job(JobState::Failed);
+    let log = [
+        "Traceback (most recent call last):",
+        "  File \"/home/ada/analysis/run.py\", line 1, in <module>",
+        "FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'",
+    ];
+    let found = find_errors(&log);
+    let facts = EndedJobFacts { findings: &found.list, ..EndedJobFacts::new(&job) };
+    let told = verdict(&EndedJobFacts { folder: Some("/scratch/ada/portolan"), ..facts });
+    assert_eq!(told.advice[0], "The job looked for “data.csv” in the folder it ran in: /scratch/ada/portolan.");
+    assert!(told.advice[1].contains("working folder"), "{:?}", told.advice);
+    let unknown = verdict(&facts);
+    assert!(unknown.advice[0].contains("relative to the job's working folder"), "{:?}", unknown.advice);
+}

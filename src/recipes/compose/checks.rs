@@ -7,10 +7,13 @@ use crate::recipes::form::{FormAnswers, RecipeQuestionForm, is_answered_with, sw
 use crate::recipes::question::RequiredPathKind;
 use crate::recipes::request::JobRequest;
 use crate::recipes::value::AnswerValue;
+use crate::sites::StorageAreaKind;
 
 /// The questions of the block "code", which decides where relative paths start.
 const CODE_KEY: &str = "code";
 const CODE_FOLDER_KEY: &str = "code_folder";
+/// The question for the file that a recipe runs.
+const SCRIPT_KEY: &str = "script";
 
 /// A file or folder that a job reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,10 +66,41 @@ fn working_folder(values: &AnswersByKey<'_>, request: &JobRequest, cluster: &Com
         _ => "",
     };
     match (code, values.get(CODE_FOLDER_KEY)) {
+        ("script", _) => script_folder(values, cluster).or_else(|| request.folder.clone()),
         ("folder", Some(AnswerValue::Words(words))) => words.first()?.resolve(&cluster.folders),
         ("git" | "folder", _) => None,
         _ => request.folder.clone(),
     }
+}
+
+/// The folder of the file that the job runs. None for a relative path, which starts at the job's folder, and for a path
+/// that only the job knows.
+pub fn script_folder(values: &AnswersByKey<'_>, cluster: &ComposeCluster) -> Option<String> {
+    let Some(AnswerValue::Words(words)) = values.get(SCRIPT_KEY) else { return None };
+    let path = words.first()?.resolve(&cluster.folders)?;
+    let (folder, _) = path.rsplit_once('/').filter(|_| path.starts_with('/'))?;
+    Some(if folder.is_empty() { "/".to_owned() } else { folder.to_owned() })
+}
+
+/// Warns of a program that starts where jobs can't write.
+pub fn find_read_only_folder(values: &AnswersByKey<'_>, cluster: &ComposeCluster) -> Option<ComposeProblem> {
+    let Some(AnswerValue::Text(code)) = values.get(CODE_KEY) else { return None };
+    let folder = script_folder(values, cluster).filter(|_| code == "script")?;
+    let area = cluster.site.storage.areas.iter().filter(|area| area.read_only_in_jobs).find(|area| {
+        let variable = match area.kind {
+            StorageAreaKind::Home => "HOME",
+            StorageAreaKind::Scratch => "SCRATCH",
+            StorageAreaKind::Project => "PROJECT",
+        };
+        let rest = cluster.folders.get(variable).and_then(|start| folder.strip_prefix(start.as_str()));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })?;
+    let sentence = format!(
+        "Jobs on {} can read {} but not write to it. The script finds files beside it, but must save its own to $SCRATCH.",
+        cluster.site.title,
+        area.label.to_lowercase()
+    );
+    Some(ComposeProblem { key: SCRIPT_KEY.to_owned(), sentence })
 }
 
 /// The recipe's warnings about questions that are all left empty.

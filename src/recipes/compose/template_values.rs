@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AnswersByKey, ComposedJob};
+use super::{AnswersByKey, ComposedJob, checks};
 use crate::recipes::context::ComposeCluster;
 use crate::recipes::form::RecipeQuestionForm;
 use crate::recipes::question::RecipeQuestionKind;
@@ -55,6 +55,11 @@ pub fn collect_template_values<'a>(
     slots.insert("many_nodes", TemplateValue::Bool(request.nodes_or_one() > 1));
     slots.insert("is_array", TemplateValue::Bool(request.array.is_some()));
     slots.insert("job_folder", TemplateValue::Shell(folder));
+    let script_folder = checks::script_folder(values, cluster);
+    slots.insert(
+        "script_folder",
+        script_folder.map_or(TemplateValue::Empty, |path| TemplateValue::Shell(quoted(&path))),
+    );
     slots.insert("arm", TemplateValue::Bool(arm));
     slots
 }

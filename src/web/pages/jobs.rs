@@ -22,6 +22,7 @@ mod older_job;
 pub mod output;
 mod output_words;
 mod priority_parts;
+mod program_folder;
 mod result_groups;
 pub mod results;
 mod timeline;

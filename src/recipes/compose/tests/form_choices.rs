@@ -109,3 +109,46 @@ fn a_sweep_on_several_nodes_prepares_each() {
     assert!(script.contains("#SBATCH --nodes=2\n#SBATCH"), "{script}");
     assert!(script.contains("--ntasks-per-node=1 bash -eo pipefail -c make_environment\n"), "{script}");
 }
+
+/// A script finds the files beside it. A relative path still starts at the output folder.
+#[test]
+fn scripts_start_in_their_own_folder() {
+    let script = |change: &[(&str, &str)]| {
+        let job = composed(change);
+        assert_eq!(job.problems, []);
+        job.build_script()
+    };
+    for (typed, line) in [
+        ("~/analysis/run.py", "cd /home/alice/analysis"),
+        ("$SCRATCH/run.py", "cd '/scratch/al ice'"),
+        ("/run.py", "cd /"),
+    ] {
+        let script = script(&[("script", typed)]);
+        assert!(script.lines().any(|known| known == line), "{line} is not in\n{script}");
+        assert!(script.contains("--output=\"/scratch/al ice/portolan/"), "{script}");
+    }
+    for change in [&[("script", "sub/run.py")][..], &[("script", "~/a/run.py"), ("code", "here")]] {
+        assert!(!script(change).contains("cd "), "{change:?}");
+    }
+    let folders = |name: &str| {
+        let form = form(name);
+        form.question("code").unwrap().choices.iter().map(|choice| choice.value.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(folders("python-script"), ["script", "here", "folder", "git"]);
+    assert_eq!(folders("sweep"), ["here", "folder", "git"], "it runs a command");
+}
+
+#[test]
+fn script_in_a_folder_that_jobs_cannot_write_to_is_warned_of() {
+    let site = sites::presets().iter().find(|site| site.name.as_str() == "trillium").unwrap().clone();
+    let cluster = ComposeCluster { site: Arc::new(site), ..demo() };
+    let warned = |path: &str| {
+        let form = form("python-script");
+        let mut answers = form.defaults(&cluster);
+        answers.insert("script".into(), path.into());
+        let warnings = compose(&form, &answers, &cluster).warnings;
+        warnings.into_iter().find(|warning| warning.key == "script").map(|warning| warning.sentence)
+    };
+    assert!(warned("~/analysis/run.py").unwrap().contains("can read home but not write to it"));
+    assert_eq!(warned("$SCRATCH/run.py"), None);
+}

@@ -89,7 +89,7 @@ fn build_compose_context(account: &ClusterAccount) -> ComposeCluster {
 }
 
 /// The values of path variables such as `$SCRATCH`.
-fn path_variables(facts: &DiscoveredFacts) -> BTreeMap<String, String> {
+pub fn path_variables(facts: &DiscoveredFacts) -> BTreeMap<String, String> {
     let mut folders = BTreeMap::new();
     folders.extend(facts.home.clone().map(|home| ("HOME".to_owned(), home)));
     folders.extend(facts.user.clone().map(|user| ("USER".to_owned(), user)));

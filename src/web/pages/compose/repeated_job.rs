@@ -41,7 +41,7 @@ async fn describe(context: &RequestContext, found: &JobOfPage) -> Result<Repeate
         JobOrArray::Job(record) if record.job.state.is_failure() => {
             let loaded = context.app.job_details.get_cached(found.queue.account.id, record).await?;
             let findings = findings::find_errors(&loaded.details.log_end).list;
-            let verdict = judge_ended_job(&found.queue, record, &loaded.details, &findings);
+            let verdict = judge_ended_job(&found.queue, record, &loaded.details, &findings, None);
             (record.job.name.clone(), verdict.map(|verdict| verdict.title).unwrap_or_default())
         }
         JobOrArray::Job(record) => (record.job.name.clone(), String::new()),

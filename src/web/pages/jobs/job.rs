@@ -40,6 +40,7 @@ use crate::web::pages::jobs::list::row_builder;
 use crate::web::pages::jobs::list_row::JobTimeCell;
 use crate::web::pages::jobs::older_job::{self, OlderJobNote};
 use crate::web::pages::jobs::priority_parts::priority_parts;
+use crate::web::pages::jobs::program_folder;
 use crate::web::pages::jobs::submissions;
 use crate::web::pages::jobs::timeline::build_timeline;
 
@@ -163,7 +164,9 @@ async fn build_live_view(
         Some(_) => array::load_sweep_point_label(context, &found, record).await?,
         None => String::new(),
     };
-    let is_from_portal = found.is_own && is_submitted_here(context, &found).await?;
+    let submission = program_folder::find_submission(context, &found).await?;
+    let is_from_portal = submission.is_some();
+    let folder = program_folder::find_program_folder(&found, record, submission.as_ref());
     let job = &record.job;
     let priority = match record_stage(record) {
         JobStage::Pending if found.is_own => {
@@ -177,7 +180,7 @@ async fn build_live_view(
     let details = &loaded.details;
     let usage = details.usage.or_else(|| found.from_usage.as_ref().and_then(|older| older.usage()));
     let findings = if record.is_over { findings::find_errors(&details.log_end).list } else { Vec::new() };
-    let verdict = judge_ended_job(&found.queue, record, details, &findings);
+    let verdict = judge_ended_job(&found.queue, record, details, &findings, folder.as_deref());
     let used = usage
         .filter(|_| stage != JobStage::Pending)
         .map(|usage| efficiency(&MeasuredJob { job, usage: &usage, whole_node: false }));
@@ -242,19 +245,13 @@ async fn find_dashboard_path(
     Ok(dashboard.map(dashboard_path).unwrap_or_default())
 }
 
-/// Whether the viewer submitted the job with this portal.
-async fn is_submitted_here(context: &RequestContext, found: &JobOfPage) -> Result<bool, AppError> {
-    let (key, number) = (found.queue.account.id, i64::try_from(found.id.number).unwrap_or(-1));
-    let mut db = context.app.store.read().await?;
-    Ok(store::submissions::find_by_job(&mut db, key.person, key.cluster, number).await?.is_some())
-}
-
 /// How a job ended; none if it hasn't, or if the cluster forgot it before anyone could know.
 pub fn judge_ended_job(
     queue: &PersonClusterQueue,
     record: &JobRecord,
     details: &JobDetails,
     findings: &[LogFinding],
+    folder: Option<&str>,
 ) -> Option<JobVerdict> {
     if !record.is_over || record.is_lost() {
         return None;
@@ -267,6 +264,7 @@ pub fn judge_ended_job(
         cancelled_by: Some(by).filter(|by| !by.is_empty()),
         findings,
         partition_max_minutes: queue.partition_limit(&job.partition),
+        folder,
         ..EndedJobFacts::new(job)
     }))
 }

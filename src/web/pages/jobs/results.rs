@@ -25,6 +25,7 @@ use crate::web::pages::files::archive::{parse_format, respond_with_archive};
 use crate::web::pages::files::files_url;
 use crate::web::pages::jobs::array::{find_sweep, sweep_point_label};
 use crate::web::pages::jobs::job_lookup::{JobOfPage, JobOrArray, JobPageRequest};
+use crate::web::pages::jobs::program_folder;
 use crate::web::pages::jobs::result_groups::{ArrayTaskPoints, GroupedJobResults, group_results};
 
 #[derive(Template)]
@@ -157,10 +158,12 @@ async fn load_run(context: &RequestContext, found: &JobOfPage) -> Result<JobRun,
         JobOrArray::Array(array) => (&array.head, array.tasks.as_slice()),
     };
     let details = context.app.job_details.get_cached(found.queue.account.id, head).await?.details;
-    Ok(find_run(head, records, [&details.stdout, &details.stderr]))
+    let submission = program_folder::find_submission(context, found).await?;
+    let program_folder = program_folder::find_program_folder(found, head, submission.as_ref());
+    Ok(find_run(head, records, [&details.stdout, &details.stderr], program_folder.as_deref()))
 }
 
-fn find_run(head: &JobRecord, records: &[Arc<JobRecord>], outputs: [&str; 2]) -> JobRun {
+fn find_run(head: &JobRecord, records: &[Arc<JobRecord>], outputs: [&str; 2], program_folder: Option<&str>) -> JobRun {
     let started = records.iter().filter(|record| has_begun(record));
     let Some(began) = started.filter_map(|record| record.job.start).min() else {
         let is_over = records.iter().all(|record| record.is_over);
@@ -173,6 +176,7 @@ fn find_run(head: &JobRecord, records: &[Arc<JobRecord>], outputs: [&str; 2]) ->
         .filter_map(|path| RemotePath::parse(path.as_bytes()).ok()?.parent())
         .filter(|folder| folder.as_bytes() != b"/dev")
         .collect();
+    output_folders.extend(program_folder.and_then(|path| RemotePath::parse(path.as_bytes()).ok()));
     output_folders.dedup();
     let ended = if is_over { records.iter().filter_map(|record| record.job.end).max() } else { None };
     JobRun::Ran(JobResultsQuery { work_folder, output_folders, began, ended }, is_over)
@@ -276,10 +280,15 @@ mod tests {
         let running = record(JobState::Running, Some(100), None);
         let done = record(JobState::Completed, Some(50), Some(80));
         let pending = record(JobState::Pending, Some(9000), None);
-        let run = |records: &[Arc<JobRecord>]| find_run(&records[0], records, ["/logs/1.out", "/logs/1.err"]);
+        let run = |records: &[Arc<JobRecord>]| {
+            find_run(&records[0], records, ["/logs/1.out", "/logs/1.err"], Some("/home/a/code"))
+        };
         let JobRun::Ran(query, is_over) = run(&[pending.clone(), running, done.clone()]) else { panic!("it ran") };
         assert_eq!((query.began, query.ended, is_over), (UnixTime(50), None, false));
-        assert_eq!(query.output_folders, [RemotePath::parse(b"/logs").unwrap()]);
+        assert_eq!(
+            query.output_folders,
+            [b"/logs".as_slice(), b"/home/a/code"].map(|path| RemotePath::parse(path).unwrap())
+        );
         let JobRun::Ran(query, is_over) = run(std::slice::from_ref(&done)) else { panic!("it ran") };
         assert_eq!((query.ended, is_over), (Some(UnixTime(80)), true));
         assert!(matches!(run(&[pending]), JobRun::NotStarted));
