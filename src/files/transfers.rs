@@ -31,7 +31,7 @@ pub use self::fetch::{FetchAddress, FetchAddressError};
 use self::progress::TransferProgress;
 pub use self::progress::TransferSnapshot;
 pub use self::protected::{ProtectedPlaceError, ProtectedPlaces};
-pub use self::words::{TransferWords, describe};
+pub use self::words::{TransferWords, describe, describe_ended, describe_ongoing};
 use self::worker::{TransferRetry, TransferRun};
 use crate::cluster::ConnectionPool;
 use crate::core::{Core, lock};

@@ -241,6 +241,7 @@ fn transfer_routes() -> Router<PortalState> {
         .route("/files/{slug}/delete", get(files::delete::get).post(files::delete::post))
         .route("/files/{slug}/extract", post(files::extract::post))
         .route("/files/{slug}/fetch", post(files::fetch::post))
+        .route("/files/{slug}/transfers", get(files::folder_transfers::get))
         .route("/transfers", get(files::transfers::list))
         .route("/transfers/rows", get(files::transfers::get_rows))
         .route("/transfers/{id}/pause", post(files::transfers::pause))

@@ -108,6 +108,25 @@ async fn files_are_browsed_on_a_phone() {
     browse(390).await;
 }
 
+/// A small copy leads to the folder that it goes to, which says so and shows the copy once it's there.
+#[tokio::test(flavor = "multi_thread")]
+async fn copy_appears_in_the_folder_it_goes_to() {
+    let (portal, _, _alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir to; printf 1,2 >results.csv");
+    let browser = Browser::open(&portal.url, 1280).await;
+    browser.sign_in("alice").await;
+    browser.go(&format!("/files/key?path={}", folder.path)).await;
+    is_in(&browser, &folder.path, 2).await;
+    browser.run("document.querySelector(\"tr[data-name='results.csv'] input\").click()").await;
+    browser.press("Copy").await;
+    browser.fill("target", &format!("{}/to", folder.path)).await;
+    browser.run("document.querySelector(\"form[action='/files/key/copy'] button.btn-primary\").click()").await;
+    browser.wait_for_text("Copied results.csv.").await;
+    is_in(&browser, &format!("{}/to", folder.path), 1).await;
+    is_so(&browser, "the copy is listed", "document.querySelector(\"tr[data-name='results.csv']\")").await;
+    browser.close().await;
+}
+
 /// The address of a file's page.
 fn view_page(folder: &Folder, name: &str) -> String {
     let path = format!("{}/{name}", folder.path);

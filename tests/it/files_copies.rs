@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use portolan::domain::{PersonId, TransferId};
 use portolan::store::transfers::{Transfer, TransferState};
+use reqwest::Method;
 
 use crate::files_transfers::{transfers, wait_for_state};
 use crate::folders::{Folder, with_alice};
@@ -36,7 +37,8 @@ async fn start_copy(who: &Client, slug: &str, folder: &str, names: &[&str], to: 
     let mut form = vec![("path", folder), ("cluster", to.0), ("target", to.1), ("step", "confirm")];
     form.extend(names.iter().map(|name| ("name", *name)));
     let answer = who.post(&format!("/files/{slug}/copy"), &form).await;
-    assert_eq!((answer.status, answer.location()), (303, "/transfers"), "{}", answer.select_text("main"));
+    let there = format!("/files/{}?path=", to.0);
+    assert!(answer.status == 303 && answer.location().starts_with(&there), "{}", answer.select_text("main"));
 }
 
 #[tokio::test]
@@ -332,4 +334,25 @@ async fn redirect_to_a_private_address_and_errors_end_a_download() {
         alice.post(&format!("/transfers/{}/dismiss", failed.id), &[]).await;
     }
     folder.tell(&format!("test -z \"$(ls -A {})\"", folder.path));
+}
+
+/// An open page of the folder learns that something in it ended, and says what.
+#[tokio::test]
+async fn folder_page_tells_of_a_copy_and_reads_its_rows_again() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir to; echo 1 >'<b>it'");
+    let to = format!("{}/to", folder.path);
+    start_copy(&alice, "key", &folder.path, &["<b>it"], ("key", &to)).await;
+    let id = wait_until_done(&portal).await.id;
+    let notes = format!("/files/key/transfers?path={to}&open=");
+    let ended = alice.request(Method::GET, &format!("{notes}{id}")).header("hx-request", "true").send().await.unwrap();
+    assert_eq!(ended.headers()["hx-trigger"], "files-changed");
+    let text = ended.text().await.unwrap();
+    assert!(text.contains("Copied &#60;b&#62;it."), "{text}");
+    let known = alice.request(Method::GET, &notes).header("hx-request", "true").send().await.unwrap();
+    assert!(!known.headers().contains_key("hx-trigger"), "nothing new");
+    let page = alice.get(&format!("/files/key?path={to}")).await;
+    assert!(page.select_text("#folder-transfers").contains("Copied <b>it."), "{}", page.select_text("main"));
+    let elsewhere = alice.get(&format!("/files/key?path={}", folder.path)).await;
+    assert_eq!(elsewhere.select_text("#folder-transfers").trim(), "");
 }

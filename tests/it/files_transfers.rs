@@ -53,7 +53,10 @@ async fn deletion_counts_first_then_goes_and_never_follows_links() {
     let count = alice.post("/files/key/delete", &form).await;
     assert!(count.text().contains("3,005 files in 4 folders"), "{}", count.select_text("main"));
 
-    assert_eq!(confirm_delete(&alice, &folder.path, &["big"]).await, "/transfers");
+    let back = confirm_delete(&alice, &folder.path, &["big"]).await;
+    assert!(back.starts_with("/files/key?path="), "{back}");
+    let note = alice.get(&back).await.select_text("#folder-transfers");
+    assert!(["Deleting big", "Deleted big"].iter().any(|words| note.contains(words)), "{note}");
     let done = wait_for_state(&portal, &[TransferState::Done, TransferState::Failed]).await;
     assert_eq!((done.state, done.message.as_str()), (TransferState::Done, ""));
     assert_eq!((done.files_done, done.files_total), (3009, 3009));

@@ -228,6 +228,7 @@ const OWN: &[(&str, &str)] = &[
     ("GET", "/files/{slug}/delete"),
     ("POST", "/files/{slug}/delete"),
     ("POST", "/files/{slug}/fetch"),
+    ("GET", "/files/{slug}/transfers"),
     ("GET", "/files/{slug}/share"),
     ("POST", "/files/{slug}/share"),
     ("GET", "/file-links"),

@@ -40,6 +40,32 @@ pub fn describe(transfer: &Transfer) -> TransferWords {
     }
 }
 
+/// What is going on, as a sentence: `Copying results to /scratch/ada.`
+pub fn describe_ongoing(transfer: &Transfer) -> String {
+    let items = name_items(transfer);
+    let words = match transfer.kind() {
+        Some(TransferKind::Delete) => format!("Deleting {items}"),
+        Some(TransferKind::Copy) => {
+            let to = transfer.target_folder().map(|folder| format!(" to {}", shorten(&folder.to_string())));
+            format!("Copying {items}{}", to.unwrap_or_default())
+        }
+        Some(TransferKind::Compress) => {
+            let archive = transfer.archive_path().and_then(|path| path.name());
+            let archive = archive.map(|name| format!(" into {}", shorten_name(&name))).unwrap_or_default();
+            format!("Compressing {items}{archive}")
+        }
+        Some(TransferKind::Extract) => format!("Extracting {items}"),
+        Some(TransferKind::Fetch) | None => format!("Downloading {items}"),
+    };
+    if transfer.state == TransferState::Paused { format!("Paused: {words}.") } else { format!("{words}.") }
+}
+
+/// How it ended, as a sentence: `Copied results.`
+pub fn describe_ended(transfer: &Transfer) -> String {
+    let text = notification_text(transfer, transfer.state, &transfer.message);
+    if text.ends_with(['.', '?']) { text } else { format!("{text}.") }
+}
+
 /// What a notification says when it ended.
 pub(super) fn notification_text(transfer: &Transfer, state: TransferState, message: &str) -> String {
     let items = name_items(transfer);

@@ -112,7 +112,6 @@ flashes! {
     DashboardAlreadyExtended = "dashboard-followed", "info", "The dashboard has already been extended.";
     DashboardStartLimit = "dashboard-woken-enough", "warning", "The dashboard has been started as often as its owner allows per day. Ask them to start it.";
     FileDeleted = "file-deleted", "ok", "Deleted.";
-    TransferStarted = "transfer-started", "ok", "Started. You can leave this page: it continues in the background.";
     UsageAccountsSet = "usage-accounts", "ok", "Accounts saved. The portal is loading their usage for the group.";
     AllocationAdded = "allocation-added", "ok", "Allocation added.";
     AllocationChanged = "allocation-changed", "ok", "Allocation saved.";

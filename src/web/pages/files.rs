@@ -17,6 +17,7 @@ pub mod folder;
 mod folder_crumbs;
 mod folder_location;
 mod folder_rows;
+pub mod folder_transfers;
 pub mod index;
 pub mod links;
 pub mod name_suggestions;

@@ -4,13 +4,13 @@ use askama::Template;
 use axum::http::StatusCode;
 
 use super::transfer_selection::{SelectionView, TransferFields, TransferSelection, field, show_problem};
-use super::{FilesRequest, UncheckedFilesRequest};
+use super::{FilesRequest, UncheckedFilesRequest, files_url};
 use crate::domain::RemoteName;
 use crate::files::transfers::{CompressFormat, StartTransferError};
 use crate::store::transfers::{NewTransfer, TransferKind};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::FormBody;
-use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::flash::see_other;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 
 const TITLE: &str = "Compress files";
@@ -61,7 +61,7 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
         target: Some((cluster, selection.folder.join(&name))),
     };
     match request.request.context.app.transfers.start(&new).await {
-        Ok(_) => Ok(flash::redirect(request.request.context, "/transfers", FlashMessage::TransferStarted)),
+        Ok(_) => Ok(see_other(&files_url(request.slug(), &selection.folder))),
         Err(StartTransferError::Store(error)) => Err(error.into()),
         Err(error) => show_problem(&request, &selection.folder, TITLE, error.to_string()),
     }

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::http::StatusCode;
 
 use super::transfer_selection::{SelectionView, TransferFields, TransferSelection, field, show_problem};
-use super::{FilesRequest, UncheckedFilesRequest};
+use super::{FilesRequest, UncheckedFilesRequest, files_url};
 use crate::auth::ActivityEventKind;
 use crate::cluster::ClusterAccountId;
 use crate::cluster::folders::FolderVariables;
@@ -16,7 +16,7 @@ use crate::store::transfers::{NewTransfer, TransferKind};
 use crate::web::HandlerResult;
 use crate::web::http::assets;
 use crate::web::http::extractors::FormBody;
-use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::flash::see_other;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 
 const TITLE: &str = "Copy files";
@@ -83,7 +83,7 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
             let from = format!("{} in {}", selection.title(), selection.folder);
             let detail = format!("{from}, to {folder} on {}", target.title);
             request.record(ActivityEventKind::FilesCopied, &detail).await?;
-            Ok(flash::redirect(request.request.context, "/transfers", FlashMessage::TransferStarted))
+            Ok(see_other(&files_url(&target.slug, &folder)))
         }
         Err(StartTransferError::Store(error)) => Err(error.into()),
         Err(error) => show_problem(&request, &selection.folder, TITLE, error.to_string()),

@@ -143,11 +143,7 @@ async fn delete(request: FilesRequest, selection: &TransferSelection) -> Handler
     request.record(ActivityEventKind::FilesDeleted, &detail).await?;
     let back = files_url(request.slug(), &selection.folder);
     let context = request.request.context;
-    Ok(if is_done {
-        flash::redirect(context, &back, FlashMessage::FileDeleted)
-    } else {
-        flash::redirect(context, "/transfers", FlashMessage::TransferStarted)
-    })
+    Ok(if is_done { flash::redirect(context, &back, FlashMessage::FileDeleted) } else { flash::see_other(&back) })
 }
 
 /// Deletes a single item if that takes no time. Returns whether it did. Links in the folder's own path are followed

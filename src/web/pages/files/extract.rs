@@ -1,13 +1,13 @@
 //! Extracting one archive into a new folder beside it. It replaces nothing, so it starts at once.
 
-use super::UncheckedFilesRequest;
 use super::transfer_selection::{TransferFields, TransferSelection, show_problem};
+use super::{UncheckedFilesRequest, files_url};
 use crate::auth::ActivityEventKind;
 use crate::files::transfers::StartTransferError;
 use crate::store::transfers::{NewTransfer, TransferKind};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::FormBody;
-use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::flash::see_other;
 
 const TITLE: &str = "Extract archive";
 
@@ -31,7 +31,7 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
     match request.request.context.app.transfers.start(&new).await {
         Ok(_) => {
             request.record(ActivityEventKind::ArchiveExtracted, &detail).await?;
-            Ok(flash::redirect(request.request.context, "/transfers", FlashMessage::TransferStarted))
+            Ok(see_other(&files_url(request.slug(), &selection.folder)))
         }
         Err(StartTransferError::Store(error)) => Err(error.into()),
         Err(error) => show_problem(&request, &selection.folder, TITLE, error.to_string()),

@@ -11,7 +11,7 @@ use crate::files::transfers::{FetchAddress, StartTransferError};
 use crate::store::transfers::{NewTransfer, TransferKind};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::FormBody;
-use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::flash::see_other;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond_with};
 
 const TITLE: &str = "Download from the web";
@@ -64,7 +64,7 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
         target: None,
     };
     match request.request.context.app.transfers.start(&new).await {
-        Ok(_) => Ok(flash::redirect(request.request.context, "/transfers", FlashMessage::TransferStarted)),
+        Ok(_) => Ok(see_other(&files_url(request.slug(), &folder))),
         Err(StartTransferError::Store(error)) => Err(error.into()),
         Err(error) => show_problem(&request, &folder, TITLE, error.to_string()),
     }

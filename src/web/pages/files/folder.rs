@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::folder_crumbs::{FolderStep, build_steps};
 use super::folder_location::FolderLocation;
 use super::folder_rows::{ConnectHint, FolderRows, FolderRowsContent, FolderTrouble, ListedFolder};
+use super::folder_transfers::FolderTransfersView;
 use super::places::{FilesClusterLink, PlacesPage, list_cluster_links, load_places, short_path};
 use super::{FilesRequest, UncheckedFilesRequest, files_url};
 use crate::domain::{RemoteName, RemotePath, RemotePathError};
@@ -81,6 +82,7 @@ pub struct FolderPageView {
     pub location: FolderLocation,
     /// The rows, if they are at hand.
     pub rows: Option<FolderRows>,
+    pub transfers: FolderTransfersView,
     connected: bool,
 }
 
@@ -171,8 +173,9 @@ fn read_typed_path(files: &FilesRequest, query: &FolderPageQuery) -> Result<Remo
 
 async fn show_folder(files: &FilesRequest, location: FolderLocation, query: &FolderPageQuery) -> HandlerResult {
     let context = &files.request.context;
+    let transfers = FolderTransfersView::load(files, &location.path).await?;
     // A message tells of something that was done here a moment ago.
-    let was_changed = query.refresh || context.flash.is_some();
+    let was_changed = query.refresh || context.flash.is_some() || transfers.has_ended;
     let freshness = if was_changed { ListingFreshness::New } else { ListingFreshness::Recent };
     let now = context.app.clock.now();
     let changes = files.connection.as_ref().ok().map(|connection| connection.folder_changes());
@@ -190,7 +193,7 @@ async fn show_folder(files: &FilesRequest, location: FolderLocation, query: &Fol
     if rows.as_ref().is_some_and(FolderRows::is_file) {
         return Ok(flash::see_other(&file_page(&location)));
     }
-    let view = build_view(files, location, rows).await?;
+    let view = build_view(files, location, rows, transfers).await?;
     let here = view.crumbs.last().map_or("/", |step| step.label.as_str());
     let title = format!("{here} on {}", view.cluster_title);
     let page = PageFrame::for_person(context, &files.request.me.0, &title, NavSection::Files);
@@ -201,6 +204,7 @@ async fn build_view(
     files: &FilesRequest,
     location: FolderLocation,
     rows: Option<FolderRows>,
+    transfers: FolderTransfersView,
 ) -> Result<FolderPageView, AppError> {
     let (app, id) = (&files.request.context.app, files.request.account_id());
     let is_favourite = {
@@ -226,6 +230,7 @@ async fn build_view(
         up: location.path.parent().map(|parent| location.at(parent).page_url()).unwrap_or_default(),
         is_favourite,
         rows,
+        transfers,
         location,
         connected: files.connection.is_ok(),
     })
