@@ -13,7 +13,6 @@ mod markdown;
 mod media_type;
 mod notebook;
 mod parquet_footer;
-mod permission_words;
 mod pickled_tensors;
 mod text_window;
 
@@ -26,7 +25,6 @@ pub use self::hex_dump::HexRow;
 pub use self::markdown::{MarkdownBlock, MarkdownSpan};
 pub use self::media_type::{InlineMediaType, MediaKind};
 pub use self::notebook::{NotebookCell, NotebookOutput, NotebookView};
-pub use self::permission_words::{RemoteIdentity, describe_permissions};
 pub use self::text_window::{TextWindow, WindowPosition};
 
 use std::ops::Range;
@@ -42,6 +40,7 @@ use self::notebook::MAX_NOTEBOOK_BYTES;
 use self::text_window::WINDOW_BYTES;
 use crate::clock::UnixTime;
 use crate::domain::RemotePath;
+use crate::files::sharing::{ClosedFolders, describe_access, read_folders_above};
 use crate::format;
 use crate::ssh::ClusterConnection;
 use crate::ssh::sftp::transfer::{RemoteFileReader, TransferSession};
@@ -84,8 +83,8 @@ pub struct FilePreview {
 pub struct FileFacts {
     pub size: u64,
     pub modified: Option<UnixTime>,
-    /// A sentence; empty if the cluster doesn't tell.
-    pub permissions: String,
+    /// Who can use it, in words; empty if the cluster doesn't tell.
+    pub access: String,
     /// Where it leads, if it is a link.
     pub link_target: Option<String>,
 }
@@ -160,20 +159,22 @@ async fn load_facts(
     attrs: &RemoteFileAttrs,
 ) -> Result<FileFacts, SftpError> {
     let session = TransferSession::open(connection).await?;
-    let (own, home) = futures_util::future::join(session.lstat(path), async {
-        match home {
-            Some(home) => session.stat(home).await.ok(),
-            None => None,
-        }
-    })
-    .await;
+    let me = async {
+        let home = session.stat(home?).await.ok()?;
+        home.owner.map(|(user, _)| user)
+    };
+    let above = async {
+        let folder = sftp::real_path(connection, path).await.ok()?.parent()?;
+        Some(read_folders_above(&session, &folder).await)
+    };
+    let (own, me, above) = futures_util::future::join3(session.lstat(path), me, above).await;
     let is_link = own.is_ok_and(|own| own.kind == RemoteFileKind::Link);
     let link_target = if is_link { sftp::read_link(connection, path).await.ok() } else { None };
-    let me = home.and_then(|home| home.owner).map(|(user, group)| RemoteIdentity { user, group });
+    let closed = ClosedFolders::find(&above.unwrap_or_default(), attrs.owner.map(|(_, group)| group));
     Ok(FileFacts {
         size: attrs.size,
         modified: attrs.modified,
-        permissions: attrs.mode.map(|mode| describe_permissions(mode, attrs.owner, me)).unwrap_or_default(),
+        access: attrs.mode.map(|_| describe_access(attrs, &closed, me)).unwrap_or_default(),
         link_target: link_target.map(|target| shown_name(&target)),
     })
 }

@@ -1,12 +1,15 @@
 //! Who on a cluster can use a file or folder, in words instead of mode bits. Owner's bits and special bits stay as they
 //! are; links are left alone, because changing one would change what it leads to.
 
+mod effective_access;
+
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use futures_util::future::join_all;
+use futures_util::future::{join_all, join3};
 use futures_util::stream;
 
+pub use self::effective_access::{ClosedFolders, describe_access, read_folders_above};
 use super::run_to_end;
 use crate::cluster::DiscoveredFacts;
 use crate::domain::{RemoteName, RemotePath};
@@ -78,7 +81,7 @@ impl FileAccess {
 }
 
 /// What a mode means, in words, whatever it is.
-pub fn describe_mode(mode: u32, is_folder: bool) -> String {
+fn describe_mode(mode: u32, is_folder: bool) -> String {
     if let Some(access) = FileAccess::from_mode(mode, is_folder) {
         return access.words().to_owned();
     }
@@ -102,10 +105,7 @@ pub fn describe_mode(mode: u32, is_folder: bool) -> String {
 #[derive(Debug, Default)]
 pub struct AccessReport {
     pub entries: Vec<EntryAccess>,
-    /// The outermost folder on the way that the group can't pass.
-    pub closed_to_group: Option<RemotePath>,
-    /// The same for everyone on the cluster.
-    pub closed_to_everyone: Option<RemotePath>,
+    pub closed: ClosedFolders,
     /// The name of the entries' Unix group, if it is known.
     pub group: Option<String>,
 }
@@ -114,9 +114,9 @@ pub struct AccessReport {
 pub struct EntryAccess {
     pub name: RemoteName,
     pub is_folder: bool,
-    /// Its permissions in words, or why they aren't known.
+    /// Who can really use it, in words, or why that isn't known.
     pub words: String,
-    /// `None` if it is none of those that can be chosen.
+    /// What its own permissions allow; `None` if that is none of those that can be chosen.
     pub access: Option<FileAccess>,
 }
 
@@ -134,48 +134,36 @@ pub async fn read_access(
         let (session, path) = (&session, folder.join(name));
         async move { session.lstat(&path).await }
     }));
-    let parents = real.ancestors_and_self();
-    let above = join_all(parents.iter().map(|path| session.stat(path)));
-    let (entries, above) = (entries.await, above.await);
-    let gid = entries.iter().flatten().find_map(|attrs| attrs.owner).map(|(_, group)| group);
-    let mut report = AccessReport {
-        entries: first.iter().zip(&entries).map(|(name, attrs)| EntryAccess::new(name, attrs)).collect(),
-        ..AccessReport::default()
+    let above = read_folders_above(&session, &real);
+    let me = async {
+        let home = RemotePath::parse(facts.home.as_deref()?.as_bytes()).ok()?;
+        session.stat(&home).await.ok()?.owner.map(|(user, _)| user)
     };
-    for (path, attrs) in parents.iter().zip(above.iter().map(|attrs| attrs.as_ref().ok())) {
-        let Some(attrs) = attrs else { continue };
-        if is_closed_to_group(attrs, gid) {
-            report.closed_to_group.get_or_insert_with(|| path.clone());
-        }
-        if attrs.mode.is_some_and(|mode| mode & 0o001 == 0) {
-            report.closed_to_everyone.get_or_insert_with(|| path.clone());
-        }
-        let group_of = |attrs: &RemoteFileAttrs| attrs.owner.map(|(_, group)| group);
-        let known = facts.folders.iter().find(|known| known.path.as_bytes() == path.as_bytes());
-        if let Some(name) = known.and_then(|known| known.group.as_ref()).filter(|_| group_of(attrs) == gid) {
-            report.group = Some(name.clone());
-        }
-    }
-    Ok(report)
-}
-
-/// Whether a folder on the way keeps a file's group out. Where it belongs to another group, the file's group may be in
-/// that one too: only a folder that is closed to both counts.
-fn is_closed_to_group(folder: &RemoteFileAttrs, gid: Option<u32>) -> bool {
-    let Some(mode) = folder.mode else { return false };
-    let is_same_group = folder.owner.is_some_and(|(_, group)| Some(group) == gid);
-    if is_same_group { mode & 0o010 == 0 } else { mode & 0o011 == 0 }
+    let (entries, above, me) = join3(entries, above, me).await;
+    let group_of = |attrs: &RemoteFileAttrs| attrs.owner.map(|(_, group)| group);
+    let gid = entries.iter().flatten().find_map(group_of);
+    let closed = ClosedFolders::find(&above, gid);
+    let describe = |(name, attrs)| EntryAccess::new(name, attrs, &closed, me);
+    let mut group = above.iter().rev().filter(|(_, attrs)| group_of(attrs) == gid).filter_map(|(path, _)| {
+        facts.folders.iter().find(|known| known.path.as_bytes() == path.as_bytes())?.group.clone()
+    });
+    Ok(AccessReport { entries: first.iter().zip(&entries).map(describe).collect(), group: group.next(), closed })
 }
 
 impl EntryAccess {
-    fn new(name: &RemoteName, attrs: &Result<RemoteFileAttrs, SftpError>) -> Self {
+    fn new(
+        name: &RemoteName,
+        attrs: &Result<RemoteFileAttrs, SftpError>,
+        closed: &ClosedFolders,
+        me: Option<u32>,
+    ) -> Self {
         let is_folder = attrs.as_ref().is_ok_and(|attrs| attrs.kind == RemoteFileKind::Folder);
         let (words, access) = match attrs {
             Ok(RemoteFileAttrs { kind: RemoteFileKind::Link, .. }) => (LINK_WORDS.to_owned(), None),
-            Ok(RemoteFileAttrs { mode: Some(mode), .. }) => {
-                (describe_mode(*mode, is_folder), FileAccess::from_mode(*mode, is_folder))
+            Ok(attrs) => {
+                let access = attrs.mode.and_then(|mode| FileAccess::from_mode(mode, is_folder));
+                (describe_access(attrs, closed, me), access)
             }
-            Ok(RemoteFileAttrs { mode: None, .. }) => ("Unknown".to_owned(), None),
             Err(error) => (error.to_string(), None),
         };
         Self { name: name.clone(), is_folder, words, access }

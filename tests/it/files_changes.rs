@@ -229,7 +229,10 @@ async fn permissions_are_shown_and_changed_in_words() {
     let at = |below: &str| format!("{here}/{below}");
     // The present state, and what around it keeps the group out.
     let page = change_in_place(&alice, "permissions", here, &[("name", "file")]).await;
-    assert_eq!((page.status, page.select_text(".dl dd").as_str()), (200, "Your group can read"));
+    let access = "Only you, because a folder above is closed to others";
+    assert_eq!((page.status, page.select_text(".dl dd").as_str()), (200, access));
+    let seen = alice.get(&format!("/files/key/view/content?path={here}/file")).await;
+    assert!(seen.select_text(".log-facts").contains(&format!("Access: {access}")), "{}", seen.text());
     assert_eq!(page.attribute("[name=access][checked]", "value"), "group-reads");
     assert!(
         page.select_text(".alert").contains("The folder /scratch/alice is closed to your group"),
@@ -240,7 +243,7 @@ async fn permissions_are_shown_and_changed_in_words() {
     let page = change(&alice, "permissions", here, &[("name", "file")]).await;
     assert!(page.select_all(".dl dd").is_empty() && page.text().contains("Show current permissions"));
     let page = change(&alice, "permissions", here, &[("name", "file"), ("wait", "1")]).await;
-    assert_eq!(page.select_text(".dl dd"), "Your group can read");
+    assert_eq!(page.select_text(".dl dd"), access);
     let page = change(&alice, "permissions", here, &[("name", "file"), ("set", "1")]).await;
     assert!(page.status == 422 && page.select_text(".error").contains("Choose who can use it."));
     // For oneself: nothing more to say.

@@ -53,7 +53,7 @@ async fn page_of_a_file_appears_at_once_and_its_content_follows() {
     assert_eq!(waited.select_text("code[data-language=python]"), "print(1)");
 
     let shown = content(&alice, &path, &[]).await;
-    assert!(shown.select_text(".log-facts").contains("You can read and change"), "{}", shown.text());
+    assert!(shown.select_text(".log-facts").contains("Access: Only you"), "{}", shown.text());
     assert!(shown.attributes("a", "href").iter().any(|href| href.starts_with("/files/key/edit?path=")));
     let link = content(&alice, &format!("{}/link.py", folder.path), &[]).await;
     assert_eq!(link.select_text(".log-facts code"), "run.py");

@@ -48,25 +48,3 @@ fn access_keeps_the_owners_and_special_bits() {
     }
     assert_eq!(FileAccess::parse("everyone-writes"), None);
 }
-
-#[test]
-fn closed_parents_are_noticed() {
-    let folder = |mode, gid| RemoteFileAttrs {
-        kind: RemoteFileKind::Folder,
-        size: 0,
-        modified: None,
-        mode: Some(mode),
-        owner: Some((1, gid)),
-    };
-    for (mode, gid, is_closed) in [
-        (0o700, 7, true),
-        (0o700, 8, true),
-        (0o750, 7, false),
-        (0o705, 7, true),
-        (0o705, 8, false),
-        (0o750, 8, false),
-        (0o711, 8, false),
-    ] {
-        assert_eq!(is_closed_to_group(&folder(mode, gid), Some(7)), is_closed, "{mode:o} {gid}");
-    }
-}

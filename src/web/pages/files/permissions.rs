@@ -185,8 +185,8 @@ fn listed_failures(change: &AccessChange) -> Vec<String> {
 fn closed_warning(files: &FilesRequest, report: &AccessReport, access: FileAccess) -> String {
     let (closed, whom) = match access {
         FileAccess::OnlyYou => (None, ""),
-        FileAccess::GroupReads | FileAccess::GroupChanges => (report.closed_to_group.as_ref(), "your group"),
-        FileAccess::EveryoneReads => (report.closed_to_everyone.as_ref(), "others"),
+        FileAccess::GroupReads | FileAccess::GroupChanges => (report.closed.to_group.as_ref(), "your group"),
+        FileAccess::EveryoneReads => (report.closed.to_everyone.as_ref(), "others"),
     };
     let home = files.discovered.home.as_deref().unwrap_or_default();
     match closed {
