@@ -10,6 +10,7 @@
   const rows = () => [...form.querySelectorAll(ROW)];
   const boxes = () => [...form.querySelectorAll(`${ROW} input[name=name]`)];
   const filter = document.querySelector("[data-files-filter]");
+  const find = document.getElementById("files-find");
   const count = document.querySelector("[data-files-count]");
 
   // ---- Ticks ----
@@ -67,11 +68,17 @@
     row?.scrollIntoView({ block: "nearest" });
   }
 
+  // On a phone the filter is folded away.
+  function focusFilter() {
+    if (find) find.open = true;
+    filter?.focus();
+  }
+
   function move(step) {
     const all = rows();
     const at = all.indexOf(document.activeElement.closest?.(ROW));
     if (at < 0) focusRow(all[0]);
-    else if (at + step < 0) filter?.focus();
+    else if (at + step < 0) focusFilter();
     else focusRow(all[at + step]);
   }
 
@@ -85,7 +92,7 @@
     let handled = true;
     if (key === "ArrowDown" && target === filter) move(1);
     else if (isTyping) return;
-    else if (key === "/" && filter) { filter.focus(); filter.select(); }
+    else if (key === "/" && filter) { focusFilter(); filter.select(); }
     else if (key === "ArrowDown" && (row || isFree)) move(1);
     else if (key === "ArrowUp" && row) move(-1);
     else if (key === " " && row && target.matches("[data-open]")) row.querySelector("input[name=name]").click();
@@ -109,6 +116,7 @@
     document.addEventListener(kind, showFailure);
   }
 
+  if (find && matchMedia("(min-width: 52rem)").matches) find.open = true;
   countTicks();
   showSelected();
 })();

@@ -108,6 +108,32 @@ async fn files_are_browsed_on_a_phone() {
     browse(390).await;
 }
 
+/// On a phone the first file is near the top; places, path and filter are folded, and the filter in use is named.
+#[tokio::test(flavor = "multi_thread")]
+async fn phone_shows_files_first() {
+    let (portal, _, _alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir -p a/folder/further/down; touch a/folder/further/down/data-{1..9}.csv");
+    let path = format!("{}/a/folder/further/down", folder.path);
+    let phone = Browser::open(&portal.url, 390).await;
+    phone.sign_in("alice").await;
+    phone.go(&format!("/files/key?path={path}")).await;
+    is_in(&phone, &path, 9).await;
+    let top = "return Math.round(document.querySelector('.files-table tbody tr').getBoundingClientRect().top)";
+    let top = phone.run(top).await.as_i64().unwrap();
+    assert!(top <= 400, "the first row begins at {top} px");
+    let wide = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+    assert_eq!(phone.run(wide).await, true, "nothing is wider than the screen");
+    assert_eq!(phone.run("return document.getElementById('files-go').checkVisibility()").await, false, "it's folded");
+    phone.find("#files-find > summary").await.click().await.unwrap();
+    is_so(&phone, "it unfolds", "document.getElementById('files-go').checkVisibility()").await;
+    phone.go(&format!("/files/key?path={path}&filter=data-3")).await;
+    is_in(&phone, &path, 1).await;
+    let words = phone.find("#files-find > summary").await.text().await.unwrap();
+    assert!(words.contains("data-3"), "{words}");
+    audit(&phone, "a folder on a phone").await;
+    phone.close().await;
+}
+
 /// A small copy leads to the folder that it goes to, which says so and shows the copy once it's there.
 #[tokio::test(flavor = "multi_thread")]
 async fn copy_appears_in_the_folder_it_goes_to() {
