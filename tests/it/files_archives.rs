@@ -243,3 +243,17 @@ async fn portal_that_stops_in_the_middle_begins_anew() {
     assert_eq!((done.state, done.message.as_str()), (TransferState::Done, "Extracted into many (2)."));
     folder.tell(&format!("cd {} && diff -r many 'many (2)/many' && test \"$(ls -A | wc -l)\" = 3", folder.path));
 }
+
+/// What fails at once isn't announced as a success.
+#[tokio::test]
+async fn failed_extraction_is_told_in_its_folder() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "echo 'no archive' >broken.zip");
+    let answer = alice.post("/files/key/extract", &[("path", folder.path.as_str()), ("name", "broken.zip")]).await;
+    let is_over = |all: &Vec<Transfer>| matches!(all.as_slice(), [one] if one.state.is_over());
+    let over = wait_for_value("over", async || transfers(&portal).await, is_over).await.remove(0);
+    assert_eq!(over.state, TransferState::Failed, "{over:?}");
+    let page = alice.get(answer.location()).await;
+    assert!(page.select_text("#folder-transfers").contains("Couldn't extract broken.zip"), "{}", page.select_text("main"));
+    assert!(page.select_all(".alert.is-ok").is_empty(), "{}", page.select_text("main"));
+}
