@@ -22,6 +22,8 @@
     const chosen = all.filter((box) => box.checked).length;
     const words = chosen === 0 ? "" : chosen === 1 ? "1 selected" : `${chosen.toLocaleString("en")} selected`;
     if (count && count.textContent !== words) count.textContent = words;
+    const extract = document.querySelector("[data-files-extract]");
+    if (extract) extract.hidden = !(chosen === 1 && form.querySelector("tr[data-archive] input[name=name]:checked"));
     const every = form.querySelector("[data-files-all]");
     if (!every) return;
     every.hidden = all.length === 0;

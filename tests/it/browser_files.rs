@@ -134,6 +134,26 @@ async fn phone_shows_files_first() {
     phone.close().await;
 }
 
+/// *Extract* is there for one archive, and for nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_an_archive_can_be_extracted() {
+    let (portal, _, _alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir data.zip; touch notes.txt; tar -cf packed.tar notes.txt");
+    let browser = Browser::open(&portal.url, 1280).await;
+    browser.sign_in("alice").await;
+    browser.go(&format!("/files/key?path={}", folder.path)).await;
+    is_in(&browser, &folder.path, 3).await;
+    let tick = |name: &str| format!("document.querySelector(\"tr[data-name='{name}'] input\").click()");
+    let offered = "document.querySelector('[data-files-extract]').checkVisibility()";
+    for (ticks, is_offered) in [("packed.tar", true), ("notes.txt", false), ("packed.tar", false), ("data.zip", false)]
+    {
+        browser.run(&tick(ticks)).await;
+        let expected = format!("({offered}) === {is_offered}");
+        is_so(&browser, &format!("Extract after {ticks}"), &expected).await;
+    }
+    browser.close().await;
+}
+
 /// A small copy leads to the folder that it goes to, which says so and shows the copy once it's there.
 #[tokio::test(flavor = "multi_thread")]
 async fn copy_appears_in_the_folder_it_goes_to() {

@@ -3,7 +3,7 @@
 use super::transfer_selection::{TransferFields, TransferSelection, show_problem};
 use super::{UncheckedFilesRequest, files_url};
 use crate::auth::ActivityEventKind;
-use crate::files::transfers::StartTransferError;
+use crate::files::transfers::{StartTransferError, is_archive_name};
 use crate::store::transfers::{NewTransfer, TransferKind};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::FormBody;
@@ -16,6 +16,10 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
     let selection = TransferSelection::parse(&fields)?;
     if selection.names.len() != 1 {
         let problem = "Go back and select one archive: a zip, tar or tar.gz file.".to_owned();
+        return show_problem(&request, &selection.folder, TITLE, problem);
+    }
+    if let Some(name) = selection.names.iter().find(|name| !is_archive_name(name)) {
+        let problem = format!("“{name}” isn't an archive. The portal can extract zip, tar and tar.gz files.");
         return show_problem(&request, &selection.folder, TITLE, problem);
     }
     let detail = format!("{} in {}", selection.title(), selection.folder);

@@ -11,6 +11,7 @@ use crate::clock::UnixTime;
 use crate::cluster::ConnectionStatus;
 use crate::domain::ClusterId;
 use crate::error::AppError;
+use crate::files::transfers::is_archive_name;
 use crate::files::{FolderContents, FolderSortColumn, ListingFreshness};
 use crate::format;
 use crate::ssh::RunCommandError;
@@ -94,6 +95,8 @@ pub struct FolderRow {
     pub modified: Option<UnixTime>,
     /// What is special about it; empty if nothing is.
     pub note: &'static str,
+    /// Whether it can be extracted.
+    pub is_archive: bool,
     pub is_selected: bool,
 }
 
@@ -329,6 +332,7 @@ impl FolderRow {
             size: if is_file { format::bytes(entry.attrs.size) } else { String::new() },
             modified: entry.attrs.modified,
             note,
+            is_archive: is_file && is_archive_name(&entry.name),
             is_selected: location.order.selected.as_ref() == Some(&entry.name),
         }
     }

@@ -72,3 +72,14 @@ fn counts_in_words() {
     assert_eq!(ListedFolder::new(&folder, &location().with_hidden(true), 0).sum(), "2 items");
     assert_eq!(ListedFolder::new(&contents(std::iter::empty()), &location(), 0).sum(), "empty");
 }
+
+#[test]
+fn only_archives_can_be_extracted() {
+    let row = |name: &[u8], kind| {
+        let attrs = RemoteFileAttrs { kind, size: 5, modified: None, mode: None, owner: None };
+        let entry = RemoteDirEntry { name: RemoteName::parse(name).unwrap(), attrs, is_link: false };
+        FolderRow::new(&entry, &location()).is_archive
+    };
+    assert!(row(b"data.tar.gz", RemoteFileKind::File) && row(b"DATA.ZIP", RemoteFileKind::File));
+    assert!(!row(b"notes.txt", RemoteFileKind::File) && !row(b"data.zip", RemoteFileKind::Folder));
+}
