@@ -51,7 +51,7 @@ async fn deletion_counts_first_then_goes_and_never_follows_links() {
     assert!(transfers(&portal).await.is_empty(), "asking changes nothing");
     let form = [("path", folder.path.as_str()), ("name", "big"), ("step", "count")];
     let count = alice.post("/files/key/delete", &form).await;
-    assert!(count.text().contains("3,005 files in 4 folders"), "{}", count.select_text("main"));
+    assert!(count.text().contains("3,009 items, including 4 folders"), "{}", count.select_text("main"));
 
     let back = confirm_delete(&alice, &folder.path, &["big"]).await;
     assert!(back.starts_with("/files/key?path="), "{back}");

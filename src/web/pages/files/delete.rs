@@ -105,14 +105,16 @@ async fn count(request: &FilesRequest, selection: &TransferSelection) -> Result<
     count_items(&session, &selection.paths(), COUNT_LIMITS).await
 }
 
+/// Folders count as items, as they do while the transfer runs.
 fn describe_count(count: &ItemCount) -> String {
     let more = if count.is_partial { "More than " } else { "" };
     let files = if count.is_partial { count.files.min(COUNT_LIMITS.files) } else { count.files };
-    let files = format::count(files, "file");
-    match count.folders {
-        0 => format!("{more}{files}, {}.", format::bytes(count.bytes)),
-        folders => format!("{more}{files} in {}, {}.", format::count(folders, "folder"), format::bytes(count.bytes)),
-    }
+    let items = format::count(files.saturating_add(count.folders), "item");
+    let folders = match count.folders {
+        0 => String::new(),
+        folders => format!(", including {}", format::count(folders, "folder")),
+    };
+    format!("{more}{items}{folders}: {}.", format::bytes(count.bytes))
 }
 
 async fn delete(request: FilesRequest, selection: &TransferSelection) -> HandlerResult {
@@ -168,8 +170,8 @@ mod tests {
     #[test]
     fn counts_are_told_in_words() {
         let count = |files, folders, is_partial| ItemCount { files, folders, bytes: 2048, is_partial };
-        assert_eq!(describe_count(&count(1, 0, false)), "1 file, 2 kB.");
-        assert_eq!(describe_count(&count(3, 2, false)), "3 files in 2 folders, 2 kB.");
-        assert_eq!(describe_count(&count(50_001, 7, true)), "More than 50,000 files in 7 folders, 2 kB.");
+        assert_eq!(describe_count(&count(1, 0, false)), "1 item: 2 kB.");
+        assert_eq!(describe_count(&count(3, 2, false)), "5 items, including 2 folders: 2 kB.");
+        assert_eq!(describe_count(&count(50_001, 7, true)), "More than 50,007 items, including 7 folders: 2 kB.");
     }
 }

@@ -186,7 +186,7 @@ fn build_row(
         done: describe_done(transfer, progress),
         bar: bar(progress).filter(|_| !transfer.state.is_over()),
         is_running,
-        pace: if is_running { describe_pace(progress) } else { String::new() },
+        pace: if is_running { describe_pace(transfer.kind(), progress) } else { String::new() },
         current: if is_running { progress.current.clone() } else { String::new() },
         message: describe_message(transfer, &is_connected),
         connect: connect.map(|cluster| (cluster.slug.clone(), cluster.title.clone())),
@@ -218,8 +218,16 @@ const fn bar(progress: &TransferSnapshot) -> Option<(u64, u64)> {
     }
 }
 
+/// What the progress counts: deletions count folders, too; the others only files.
+const fn counted_noun(kind: Option<TransferKind>) -> &'static str {
+    match kind {
+        Some(TransferKind::Delete) => "item",
+        _ => "file",
+    }
+}
+
 fn describe_done(transfer: &Transfer, progress: &TransferSnapshot) -> String {
-    let noun = if transfer.kind() == Some(TransferKind::Delete) { "item" } else { "file" };
+    let noun = counted_noun(transfer.kind());
     let verb = match transfer.kind() {
         Some(TransferKind::Delete) => "deleted",
         Some(TransferKind::Copy) => "copied",
@@ -244,10 +252,10 @@ fn describe_done(transfer: &Transfer, progress: &TransferSnapshot) -> String {
 }
 
 /// `12 MB/s, about 3 min left`.
-fn describe_pace(progress: &TransferSnapshot) -> String {
+fn describe_pace(kind: Option<TransferKind>, progress: &TransferSnapshot) -> String {
     let speed = match (progress.bytes_per_second, progress.files_per_second) {
         (0, 0) => return String::new(),
-        (0, files) => format!("{} per second", format::count(files, "item")),
+        (0, files) => format!("{} per second", format::count(files, counted_noun(kind))),
         (bytes, _) => format!("{}/s", format::bytes(bytes)),
     };
     match progress.seconds_left() {
@@ -277,10 +285,13 @@ mod tests {
     #[test]
     fn speed_and_time_left_are_told_together() {
         let mut progress = TransferSnapshot { bytes_total: 1 << 20, ..TransferSnapshot::default() };
-        assert_eq!(describe_pace(&progress), "");
+        assert_eq!(describe_pace(None, &progress), "");
         progress.bytes_per_second = 1 << 10;
-        assert_eq!(describe_pace(&progress), "1 kB/s, about 17 min left");
+        assert_eq!(describe_pace(None, &progress), "1 kB/s, about 17 min left");
         progress.bytes_done = 1 << 20;
-        assert_eq!(describe_pace(&progress), "1 kB/s");
+        assert_eq!(describe_pace(None, &progress), "1 kB/s");
+        let progress = TransferSnapshot { files_per_second: 7, ..TransferSnapshot::default() };
+        assert_eq!(describe_pace(Some(TransferKind::Delete), &progress), "7 items per second");
+        assert_eq!(describe_pace(Some(TransferKind::Copy), &progress), "7 files per second");
     }
 }
