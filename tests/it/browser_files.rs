@@ -169,6 +169,7 @@ async fn copy_appears_in_the_folder_it_goes_to() {
     browser.run("document.querySelector(\"form[action='/files/key/copy'] button.btn-primary\").click()").await;
     browser.wait_for_text("Copied results.csv.").await;
     is_in(&browser, &format!("{}/to", folder.path), 1).await;
+    is_so(&browser, "no transfer is counted any more", "document.querySelector('.mainnav .nav-count') === null").await;
     is_so(&browser, "the copy is listed", "document.querySelector(\"tr[data-name='results.csv']\")").await;
     browser.close().await;
 }

@@ -61,6 +61,13 @@ async fn deletion_counts_first_then_goes_and_never_follows_links() {
     assert_eq!((done.state, done.message.as_str()), (TransferState::Done, ""));
     assert_eq!((done.files_done, done.files_total), (3009, 3009));
     folder.tell(&format!("cd {} && test ! -e big && test -f kept/precious", folder.path));
+    // Open pages ask for the number again when it changes.
+    let look = async || alice.get("/transfers/nav").await.text().to_owned();
+    let nav = wait_for_value("none is open", look, |nav: &String| !nav.contains("nav-count")).await;
+    assert!(
+        nav.contains("hx-get=\"/transfers/nav\"") && !nav.contains("<a "),
+        "it comes back with the next one: {nav}"
+    );
     let page = alice.get("/transfers").await;
     assert!(page.select_text(".transfer-row").contains("Delete big"), "{}", page.select_text("main"));
     assert!(alice.get("/notifications").await.text().contains("Deleted big"));

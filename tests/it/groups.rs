@@ -237,6 +237,7 @@ const OWN: &[(&str, &str)] = &[
     ("POST", "/files/{slug}/extract"),
     ("GET", "/transfers"),
     ("GET", "/transfers/rows"),
+    ("GET", "/transfers/nav"),
     ("POST", "/transfers/{id}/pause"),
     ("POST", "/transfers/{id}/resume"),
     ("POST", "/transfers/{id}/cancel"),

@@ -95,6 +95,27 @@ pub struct NavigationItem {
     pub current: bool,
     /// How many things of it are under way, as text; empty for none.
     pub count: String,
+    /// Where an open page renews it; empty for what is always there.
+    pub refresh: &'static str,
+}
+
+impl NavigationItem {
+    /// Background work on files: there while there is some, and on its own page.
+    pub fn transfers(open: u64, current: bool) -> Self {
+        Self {
+            label: "Transfers",
+            href: "/transfers",
+            icon: "refresh",
+            current,
+            count: if open > 0 { open.to_string() } else { String::new() },
+            refresh: if current { "/transfers/nav?current=true" } else { "/transfers/nav" },
+        }
+    }
+
+    /// Whether only its place is kept.
+    pub const fn is_absent(&self) -> bool {
+        !self.refresh.is_empty() && self.count.is_empty() && !self.current
+    }
 }
 
 /// The navigation section that a page belongs to.
@@ -152,8 +173,14 @@ impl PageFrame {
 }
 
 fn build_navigation(me: &SignedInPerson, section: NavSection, transfers: u64) -> Vec<NavigationItem> {
-    let item =
-        |label, href, icon, of| NavigationItem { label, href, icon, current: section == of, count: String::new() };
+    let item = |label, href, icon, of| NavigationItem {
+        label,
+        href,
+        icon,
+        current: section == of,
+        count: String::new(),
+        refresh: "",
+    };
     let mut items = vec![
         item("Home", "/", "home", NavSection::Home),
         item("Jobs", "/jobs", "jobs", NavSection::Jobs),
@@ -161,10 +188,7 @@ fn build_navigation(me: &SignedInPerson, section: NavSection, transfers: u64) ->
         item("Dashboards", "/dashboards", "chart", NavSection::Dashboards),
         item("Clusters", "/clusters", "cluster", NavSection::Clusters),
     ];
-    if transfers > 0 || section == NavSection::Transfers {
-        let count = if transfers > 0 { transfers.to_string() } else { String::new() };
-        items.push(NavigationItem { count, ..item("Transfers", "/transfers", "refresh", NavSection::Transfers) });
-    }
+    items.push(NavigationItem::transfers(transfers, section == NavSection::Transfers));
     if me.viewer.may(Permission::ManageGroups).is_ok() || !me.memberships.is_empty() {
         items.push(item("Groups", "/groups", "people", NavSection::Groups));
     }
@@ -209,7 +233,14 @@ pub const FORM_ERROR_STATUS: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
 
 #[cfg(test)]
 mod tests {
-    use crate::web::http::page_frame::initials;
+    use crate::web::http::page_frame::{NavigationItem, initials};
+
+    #[test]
+    fn transfers_are_in_the_navigation_while_there_are_some() {
+        assert!(NavigationItem::transfers(0, false).is_absent());
+        assert!(!NavigationItem::transfers(2, false).is_absent() && !NavigationItem::transfers(0, true).is_absent());
+        assert_eq!(NavigationItem::transfers(2, false).count, "2");
+    }
 
     #[test]
     fn initials_of_many_names() {

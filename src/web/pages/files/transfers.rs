@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use askama::Template;
 use axum::extract::FromRequestParts;
+use serde::Deserialize;
 
 use super::files_url;
 use crate::auth::Permission;
@@ -16,9 +17,9 @@ use crate::store;
 use crate::store::clusters::Cluster;
 use crate::store::transfers::{Transfer, TransferKind, TransferState};
 use crate::web::HandlerResult;
-use crate::web::http::extractors::{CurrentPerson, PathParams, RequestContext};
+use crate::web::http::extractors::{CurrentPerson, PathParams, QueryParams, RequestContext};
 use crate::web::http::flash::see_other;
-use crate::web::http::page_frame::{NavSection, PageFrame, respond};
+use crate::web::http::page_frame::{NavSection, NavigationItem, PageFrame, respond};
 use crate::web::portal_state::PortalState;
 
 /// A request about one transfer.
@@ -76,6 +77,19 @@ struct TransferRowView {
     is_over: bool,
 }
 
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub struct TransfersNavQuery {
+    /// Whether the page is that of the transfers.
+    current: bool,
+}
+
+#[derive(Template)]
+#[template(path = "frame/nav_item_fragment.html")]
+struct TransfersNavFragment {
+    item: NavigationItem,
+}
+
 pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let list = load_list(&context, &me).await?;
@@ -88,6 +102,17 @@ pub async fn get_rows(context: RequestContext, me: CurrentPerson) -> HandlerResu
     me.may(Permission::UseClusters)?;
     let list = load_list(&context, &me).await?;
     respond(&TransferRowsFragment { list })
+}
+
+/// The item in the navigation, as open pages renew it.
+pub async fn get_nav_item(
+    context: RequestContext,
+    me: CurrentPerson,
+    QueryParams(query): QueryParams<TransfersNavQuery>,
+) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    let open = context.app.transfers.open_count(me.0.person.id);
+    respond(&TransfersNavFragment { item: NavigationItem::transfers(open, query.current) })
 }
 
 pub async fn pause(request: TransferRequest) -> HandlerResult {
