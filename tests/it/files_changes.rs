@@ -74,6 +74,8 @@ async fn folders_and_files_are_created_unless_their_name_is_taken() {
     let made = change(&alice, "new-folder", here, &[("new_name", "it's <b>new $(id)")]).await;
     assert_eq!(made.status, 303, "{}", made.text());
     assert!(made.location().starts_with("/files/key?path="), "{}", made.location());
+    let told = alice.get(made.location()).await.select_text("main > .alert");
+    assert!(told.contains("Created the folder it's <b>new $(id)."), "{told}");
     let made = change(&alice, "new-file", here, &[("new_name", "-rf.sh")]).await;
     assert!(made.location().starts_with("/files/key/edit?path="), "{}", made.location());
     assert_eq!(content(&line, &format!("{here}/-rf.sh")).await, b"");
@@ -205,6 +207,9 @@ async fn renaming_and_moving_need_permission_and_one_disk() {
     // A link is renamed as a link.
     let renamed = change(&alice, "rename", here, &[("name", "link"), ("to", "renamed")]).await;
     assert_eq!(renamed.status, 303, "{}", renamed.text());
+    let told = alice.get(renamed.location()).await.select_text("main > .alert");
+    assert!(told.contains("Renamed link to renamed."), "{told}");
+    assert!(!alice.get(renamed.location()).await.text().contains("Renamed link"), "it is told once");
     assert_eq!(sftp::read_link(&line, &remote_path(&format!("{here}/renamed"))).await.unwrap(), b"mine");
     // Nothing selected, too many for one name, and forms that no page of ours has.
     let page = change(&alice, "rename", here, &[]).await;
@@ -331,7 +336,7 @@ async fn saving_keeps_permissions_line_endings_and_links() {
     let form = [("text", "plain\r\n"), ("version", &version), ("endings", "unix")];
     let saved = change(&alice, "edit", &at("markup"), &form).await;
     assert!(saved.status == 303 && saved.location().ends_with("&wait=1"), "{}", saved.location());
-    assert!(alice.get(saved.location()).await.text().contains("Saved."));
+    assert!(alice.get(saved.location()).await.text().contains("Saved markup."));
     assert_eq!(content(&line, &at("markup")).await, b"plain\n");
 }
 

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::auth::one_time_links::OneTimeLinkError;
 use crate::error::AppError;
 use crate::web::http::cookies::{self, CookieKind};
-use crate::web::http::flash::FlashMessage;
+use crate::web::http::flash::PendingFlash;
 use crate::web::http::page_frame::{NavSection, PageFrame};
 use crate::web::pages::account::theme::Theme;
 use crate::web::pages::sign_in;
@@ -173,7 +173,7 @@ pub struct ResponseContext {
     /// The request id in the log and on error pages.
     pub request_id: HeaderValue,
     /// A message left by the previous page.
-    pub flash: Option<FlashMessage>,
+    pub flash: Option<PendingFlash>,
     cookies: cookies::RawRequestCookies,
     theme: Theme,
     /// Whether htmx asks for a fragment of an open page.
@@ -188,7 +188,7 @@ impl ResponseContext {
         let accept = headers.get(header::ACCEPT).map_or(&b""[..], HeaderValue::as_bytes);
         Self {
             request_id: request_id.try_into().unwrap_or(HeaderValue::from_static("unknown")),
-            flash: cookies.get(app, CookieKind::FlashMessage).and_then(FlashMessage::parse),
+            flash: PendingFlash::read(app, &cookies),
             theme: cookies.get(app, CookieKind::Theme).map(Theme::parse).unwrap_or_default(),
             is_htmx: headers.contains_key("hx-request"),
             cookies,
@@ -215,7 +215,7 @@ pub async fn render_error(app: &App, context: &ResponseContext, mut response: Re
         (headers, Html(toast.render().unwrap_or_else(|_| title.to_owned()))).into_response()
     } else {
         let request_id = if status.is_server_error() { request_id.to_owned() } else { String::new() };
-        let mut page = PageFrame::for_anyone(context.theme, context.flash, title);
+        let mut page = PageFrame::for_anyone(context.theme, context.flash.clone(), title);
         // Signed-in people keep the navigation. If the database fails, this page must not fail with it.
         let cookie = context.cookies.get(app, CookieKind::Session).unwrap_or_default();
         if let Ok(Some(me)) = app.auth.peek_session(cookie).await {

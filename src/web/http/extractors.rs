@@ -14,7 +14,7 @@ use crate::auth::sessions::SignedInPerson;
 use crate::auth::{Permission, RequestClient};
 use crate::error::AppError;
 use crate::web::http::cookies::{CookieKind, RawRequestCookies};
-use crate::web::http::flash::FlashMessage;
+use crate::web::http::flash::PendingFlash;
 use crate::web::http::visitor::visitor_from_request;
 use crate::web::pages::account::theme::Theme;
 use crate::web::portal_state::{CrossRequestState, PortalState};
@@ -51,7 +51,7 @@ pub struct RequestContext {
     pub visitor: RequestClient,
     pub theme: Theme,
     /// A message left by the previous page.
-    pub flash: Option<FlashMessage>,
+    pub flash: Option<PendingFlash>,
     /// Whether htmx asks for a fragment of an open page.
     pub is_fragment: bool,
 }
@@ -110,7 +110,7 @@ impl FromRequestParts<PortalState> for RequestContext {
         Ok(Self {
             visitor: visitor_from_request(parts, &app.config.proxy.trusted),
             theme: cookies.get(app, CookieKind::Theme).map(Theme::parse).unwrap_or_default(),
-            flash: cookies.get(app, CookieKind::FlashMessage).and_then(FlashMessage::parse),
+            flash: PendingFlash::read(app, &cookies),
             is_fragment: parts.headers.contains_key("hx-request"),
             app: app.clone(),
             pages: pages.clone(),

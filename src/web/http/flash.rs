@@ -1,9 +1,14 @@
-//! Short messages for the next page. The cookie holds only a code from this list, so nobody can inject text.
+//! Short messages for the next page. The cookie holds a code from this list and, where a message names things, its text,
+//! sealed: nobody can inject text.
 
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse as _, Redirect, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::web::http::cookies::{self, CookieKind};
+use crate::app::App;
+use crate::vault::VaultPurpose;
+use crate::web::http::cookies::{self, CookieKind, RawRequestCookies};
 use crate::web::http::extractors::RequestContext;
 
 macro_rules! flashes {
@@ -140,6 +145,72 @@ impl FlashMessage {
     }
 }
 
+/// A message as the page shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingFlash {
+    message: FlashMessage,
+    /// What is said instead of the message's own text; empty if nothing is.
+    text: String,
+}
+
+/// Longer texts are cut: a cookie has little room.
+const MAX_TEXT_CHARS: usize = 300;
+/// Longer names are cut in messages.
+const MAX_NAME_CHARS: usize = 80;
+
+impl PendingFlash {
+    /// The message that waits for this browser's next page.
+    pub fn read(app: &App, cookies: &RawRequestCookies) -> Option<Self> {
+        let value = cookies.get(app, CookieKind::FlashMessage)?;
+        let (word, sealed) = value.split_once('.').unwrap_or((value, ""));
+        let message = FlashMessage::parse(word)?;
+        let session = cookies.get(app, CookieKind::Session).unwrap_or_default();
+        Some(Self { message, text: open_text(app, session, sealed).unwrap_or_default() })
+    }
+
+    pub const fn kind(&self) -> &'static str {
+        self.message.kind()
+    }
+
+    pub fn text(&self) -> &str {
+        if self.text.is_empty() { self.message.text() } else { &self.text }
+    }
+}
+
+fn open_text(app: &App, session: &str, sealed: &str) -> Option<String> {
+    let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+    let text = app.vault.open(VaultPurpose::ShownOnce, &seal_context(session), &sealed).ok()?;
+    Some(std::str::from_utf8(&text).ok()?.to_owned())
+}
+
+/// Binds the text to the session that it was written in.
+fn seal_context(session: &str) -> String {
+    format!("flash {session}")
+}
+
+/// A name as messages give it.
+pub fn name_in_message(name: impl std::fmt::Display) -> String {
+    let name = name.to_string();
+    if name.chars().count() <= MAX_NAME_CHARS {
+        return name;
+    }
+    let start: String = name.chars().take(MAX_NAME_CHARS - 1).collect();
+    format!("{start}…")
+}
+
+/// Redirects to another page, which shows this text in place of the message's own. If it can't be sealed, the page shows
+/// that one.
+pub fn redirect_with_text(context: RequestContext, to: &str, message: FlashMessage, text: &str) -> Response {
+    let text: String = text.chars().take(MAX_TEXT_CHARS).collect();
+    let session = seal_context(context.cookie(CookieKind::Session).unwrap_or_default());
+    let value = match context.app.vault.seal(VaultPurpose::ShownOnce, &session, text.as_bytes()) {
+        Ok(sealed) => format!("{}.{}", message.as_str(), URL_SAFE_NO_PAD.encode(sealed)),
+        Err(_) => message.as_str().to_owned(),
+    };
+    let jar = cookies::set(context.jar, &context.app, CookieKind::FlashMessage, &value, FLASH_LIFETIME_SECS);
+    (jar, see_other(to)).into_response()
+}
+
 /// Redirects to another page and shows a message there.
 pub fn redirect(context: RequestContext, to: &str, message: FlashMessage) -> Response {
     let jar = cookies::set(context.jar, &context.app, CookieKind::FlashMessage, message.as_str(), FLASH_LIFETIME_SECS);
@@ -162,4 +233,16 @@ pub fn safe_local_path(text: &str) -> &str {
         && text.len() < 1000
         && !text.starts_with("/sign-in");
     if is_local { text } else { "/" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_in_messages() {
+        assert_eq!(name_in_message("a.txt"), "a.txt");
+        let cut = name_in_message("ä".repeat(255));
+        assert!(cut.chars().count() == MAX_NAME_CHARS && cut.ends_with('…'), "{cut}");
+    }
 }

@@ -14,7 +14,7 @@ use crate::error::AppError;
 use crate::jobs::notifications::UnreadCount;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::RequestContext;
-use crate::web::http::flash::FlashMessage;
+use crate::web::http::flash::PendingFlash;
 use crate::web::pages::account::theme::Theme;
 
 /// What `base.html` shows around every page.
@@ -29,7 +29,7 @@ pub struct PageFrame {
     pub bell: NotificationBadge,
     pub nav: Vec<NavigationItem>,
     /// A message left by the previous page.
-    pub flash: Option<FlashMessage>,
+    pub flash: Option<PendingFlash>,
 }
 
 /// Declares the parts of the frame that no page changes. Each is a template of its own: what stands in `base.html` itself
@@ -156,11 +156,11 @@ impl PageFrame {
 
     /// The frame of a page for someone who isn't signed in.
     pub fn for_visitor(context: &RequestContext, title: &str) -> Self {
-        Self::for_anyone(context.theme, context.flash, title)
+        Self::for_anyone(context.theme, context.flash.clone(), title)
     }
 
     /// Like `for_visitor`, where only the theme is known.
-    pub fn for_anyone(theme: Theme, flash: Option<FlashMessage>, title: &str) -> Self {
+    pub fn for_anyone(theme: Theme, flash: Option<PendingFlash>, title: &str) -> Self {
         Self {
             title: title.to_owned(),
             theme: theme.as_str(),

@@ -109,4 +109,7 @@ async fn flash_messages_come_from_a_fixed_list() {
         visitor.set_cookie(&format!("portolan_flash={cookie}"));
         assert_eq!(visitor.get("/sign-in").await.select_all(".alert").len(), shown, "{cookie}");
     }
+    // A text that the portal didn't seal isn't shown.
+    visitor.set_cookie("portolan_flash=signed-out.WW91ciBhY2NvdW50IGlzIGxvY2tlZA");
+    assert_eq!(visitor.get("/sign-in").await.select_text(".alert").trim(), "You're signed out.");
 }

@@ -18,7 +18,7 @@ use crate::files::changes::{self, FileChangeError, MoveReport};
 use crate::format;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::FormBody;
-use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::flash::{self, FlashMessage, name_in_message};
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::FORM_ERROR_STATUS;
 
@@ -96,9 +96,11 @@ async fn create(files: FilesRequest, form: NewEntryForm, kind: NewEntryKind) -> 
         }
     };
     match (created, kind) {
-        (Ok(_), NewEntryKind::Folder) => {
+        (Ok(path), NewEntryKind::Folder) => {
             let url = files_url(files.slug(), &folder);
-            Ok(flash::redirect(files.request.context, &url, FlashMessage::FolderCreated))
+            let name = path.name().map(name_in_message).unwrap_or_default();
+            let text = format!("Created the folder {name}.");
+            Ok(flash::redirect_with_text(files.request.context, &url, FlashMessage::FolderCreated, &text))
         }
         (Ok(path), NewEntryKind::File) => Ok(flash::see_other(&editor_url(files.slug(), &path))),
         (Err(error), _) => {
@@ -129,7 +131,9 @@ pub async fn rename(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody
                 let detail = format!("{from} to {to} in {}", selection.folder);
                 files.record(ActivityEventKind::FilesMoved, &detail).await?;
                 let url = files_url(files.slug(), &selection.folder);
-                return Ok(flash::redirect(files.request.context, &url, FlashMessage::FileRenamed));
+                let text = format!("Renamed {} to {}.", name_in_message(from), name_in_message(&to));
+                let context = files.request.context;
+                return Ok(flash::redirect_with_text(context, &url, FlashMessage::FileRenamed, &text));
             }
             Err(error) => error,
         }
@@ -186,7 +190,10 @@ pub async fn move_entries(
         match moved {
             Ok(report) if report.failed.is_empty() => {
                 let url = files_url(files.slug(), &selection.folder);
-                return Ok(flash::redirect(files.request.context, &url, FlashMessage::FilesMoved));
+                let what = name_entries(&report.moved);
+                let text = format!("Moved {what} to {}.", name_in_message(typed.trim()));
+                let context = files.request.context;
+                return Ok(flash::redirect_with_text(context, &url, FlashMessage::FilesMoved, &text));
             }
             // With a single one, the form is still the best place to go on.
             Ok(report) if selection.names.len() == 1 => {
@@ -224,6 +231,14 @@ async fn record_move(files: &FilesRequest, from: &RemotePath, moved: &[RemoteNam
         names => format::count(u64::try_from(names.len()).unwrap_or(u64::MAX), "item"),
     };
     files.record(ActivityEventKind::FilesMoved, &format!("{what} in {from} to {}", echo_input(to))).await
+}
+
+/// One entry by its name, several by their number.
+fn name_entries(names: &[RemoteName]) -> String {
+    match names {
+        [name] => name_in_message(name),
+        names => format::count(u64::try_from(names.len()).unwrap_or(u64::MAX), "item"),
+    }
 }
 
 /// Says what was moved and what wasn't.

@@ -18,7 +18,7 @@ use crate::ssh::sftp::{self, SftpError};
 use crate::store::transfers::{NewTransfer, TransferKind};
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{FormBody, QueryParams};
-use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::flash::{self, FlashMessage, name_in_message};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 
 /// How long someone waits for the count.
@@ -145,7 +145,12 @@ async fn delete(request: FilesRequest, selection: &TransferSelection) -> Handler
     request.record(ActivityEventKind::FilesDeleted, &detail).await?;
     let back = files_url(request.slug(), &selection.folder);
     let context = request.request.context;
-    Ok(if is_done { flash::redirect(context, &back, FlashMessage::FileDeleted) } else { flash::see_other(&back) })
+    Ok(if is_done {
+        let text = format!("Deleted {}.", name_in_message(selection.title()));
+        flash::redirect_with_text(context, &back, FlashMessage::FileDeleted, &text)
+    } else {
+        flash::see_other(&back)
+    })
 }
 
 /// Deletes a single item if that takes no time. Returns whether it did. Links in the folder's own path are followed

@@ -3,6 +3,7 @@
 
 use askama::Template;
 use axum::http::StatusCode;
+use axum::response::Response;
 use serde::Deserialize;
 
 use super::folder_crumbs::FolderCrumbs;
@@ -19,7 +20,7 @@ use crate::ssh::sftp::{self, SftpError};
 use crate::web::HandlerResult;
 use crate::web::http::assets;
 use crate::web::http::extractors::{FormBody, QueryParams};
-use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::flash::{self, FlashMessage, name_in_message};
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 
@@ -132,6 +133,12 @@ pub async fn get(unchecked: UncheckedFilesRequest, QueryParams(query): QueryPara
     respond_page(&files, StatusCode::OK, &path, state).await
 }
 
+/// Goes to a page that says what was saved.
+fn redirect_saved(files: FilesRequest, url: &str, path: &RemotePath) -> Response {
+    let name = path.name().map(name_in_message).unwrap_or_default();
+    flash::redirect_with_text(files.request.context, url, FlashMessage::FileSaved, &format!("Saved {name}."))
+}
+
 /// Saves the text, under its own name or another one.
 pub async fn save(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<SaveTextForm>) -> HandlerResult {
     let files = unchecked.authorize().await?;
@@ -144,7 +151,7 @@ pub async fn save(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<Sav
         match save_as(&files, &path, &form, endings).await {
             Ok(saved) => {
                 let url = editor_url(files.slug(), &saved);
-                return Ok(flash::redirect(files.request.context, &url, FlashMessage::FileSaved));
+                return Ok(redirect_saved(files, &url, &saved));
             }
             Err(error) => (status.save_as, status.save_as_error) = (echo_input(&form.save_as), error),
         }
@@ -159,7 +166,7 @@ pub async fn save(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<Sav
             }
             Ok(_) => {
                 let url = format!("{}&wait=1", editor_url(files.slug(), &path));
-                return Ok(flash::redirect(files.request.context, &url, FlashMessage::FileSaved));
+                return Ok(redirect_saved(files, &url, &path));
             }
             Err(SaveTextFileError::Changed(changed)) => {
                 code = StatusCode::CONFLICT;

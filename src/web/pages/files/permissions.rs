@@ -12,7 +12,7 @@ use crate::files::sharing::{self, AccessChange, AccessReport, AccessScope, FileA
 use crate::format;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::FormBody;
-use crate::web::http::flash::{self, FlashMessage};
+use crate::web::http::flash::{self, FlashMessage, name_in_message};
 use crate::web::http::page_frame::FORM_ERROR_STATUS;
 
 const TITLE: &str = "Permissions";
@@ -144,7 +144,9 @@ async fn respond_changed(
     };
     if change.failed == 0 && warning.is_empty() && scope == AccessScope::Itself {
         let url = files_url(files.slug(), &selection.folder);
-        return Ok(flash::redirect(files.request.context, &url, FlashMessage::PermissionsChanged));
+        let text = format!("Changed the permissions of {}: {}.", name_in_message(selection.words()), access.words());
+        let context = files.request.context;
+        return Ok(flash::redirect_with_text(context, &url, FlashMessage::PermissionsChanged, &text));
     }
     let is_fine = change.failed == 0;
     let part = ChangeResultPart {
