@@ -328,6 +328,16 @@
     all("[data-keep-focus]", root)[0]?.focus({ preventScroll: true });
   }
 
+  // A new name usually keeps its ending: only what is before it is selected.
+  function selectStem(field) {
+    if (!field?.matches?.("[data-select-stem]:not([data-is-selected])")) return;
+    field.dataset.isSelected = "";
+    const dot = field.value.lastIndexOf(".");
+    field.setSelectionRange(0, dot > 0 ? dot : field.value.length);
+  }
+  document.addEventListener("focusin", (event) => selectStem(event.target));
+  selectStem(document.activeElement);
+
   // htmx:load comes for every piece of new content, out-of-band ones included.
   // What has been said is not said again when only figures beside it are new.
   let lastSaid = all("[data-announce]")[0]?.dataset.announce;

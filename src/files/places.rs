@@ -88,7 +88,8 @@ fn find_area<'a>(
     storage.areas.iter().find(is_same).or_else(|| storage.area(kind?))
 }
 
-fn label_of(folder: &DiscoveredUserFolder, area: Option<&SiteStorageArea>) -> String {
+/// What a place is called, wherever it's named.
+pub fn label_of(folder: &DiscoveredUserFolder, area: Option<&SiteStorageArea>) -> String {
     match (&folder.group, area) {
         (Some(group), _) if folder.label == FolderKind::Project => format!("{} {group}", folder.label.title()),
         (_, Some(area)) if folder.label == FolderKind::Work => area.label.clone(),

@@ -154,6 +154,31 @@ async fn only_an_archive_can_be_extracted() {
     browser.close().await;
 }
 
+/// A new name usually keeps its ending.
+#[tokio::test(flavor = "multi_thread")]
+async fn rename_selects_the_name_without_its_ending() {
+    let (portal, _, _alice) = with_alice().await;
+    let folder = Folder::new("alice", "touch counts.csv");
+    let browser = Browser::open(&portal.url, 1280).await;
+    browser.sign_in("alice").await;
+    browser.go(&format!("/files/key?path={}", folder.path)).await;
+    is_in(&browser, &folder.path, 1).await;
+    browser.run("document.querySelector(\"tr[data-name='counts.csv'] input\").click()").await;
+    browser.run("document.querySelector(\"[formaction='/files/key/rename']\").click()").await;
+    let field = "document.getElementById('f-rename-to')";
+    is_so(&browser, "the field has the focus", &format!("{field} && document.activeElement === {field}")).await;
+    is_so(
+        &browser,
+        "only the name is selected",
+        &format!("{field}.selectionStart === 0 && {field}.selectionEnd === 6"),
+    )
+    .await;
+    press_key(&browser, "sums").await;
+    press_key(&browser, ENTER).await;
+    browser.wait_for_text("Renamed counts.csv to sums.csv.").await;
+    browser.close().await;
+}
+
 /// A small copy leads to the folder that it goes to, which says so and shows the copy once it's there.
 #[tokio::test(flavor = "multi_thread")]
 async fn copy_appears_in_the_folder_it_goes_to() {

@@ -1,9 +1,10 @@
 //! A folder, as the dialog and the page show it.
 
-use crate::cluster::discovered_facts::{DiscoveredUserFolder, FolderKind};
+use crate::cluster::discovered_facts::DiscoveredUserFolder;
 use crate::cluster::folders::{
     FolderEntry, FolderEntryKind, FolderError, FolderListing, MAX_ENTRIES, join_path, parent_path,
 };
+use crate::files::places::label_of;
 use crate::web::pages::folders::FolderBrowser;
 
 /// A field's name is one word; anything longer isn't ours.
@@ -133,7 +134,7 @@ impl FolderView {
         let url = |path: &str| folder_url(&cluster.slug, path, pick, &field);
         let OpenedFolder { path, listing } = folder;
         let start = |folder: &DiscoveredUserFolder| FolderCrumb {
-            label: folder_label(folder),
+            label: label_of(folder, None),
             href: url(&folder.path),
             path: folder.path.clone(),
         };
@@ -216,13 +217,6 @@ pub fn folder_url(slug: &str, path: &str, pick: PickMode, field: &str) -> String
         query.append_pair("field", field);
     }
     format!("/clusters/{slug}/folders?{}", query.finish())
-}
-
-fn folder_label(folder: &DiscoveredUserFolder) -> String {
-    match &folder.group {
-        Some(group) if folder.label == FolderKind::Project => group.clone(),
-        _ => folder.label.title().to_owned(),
-    }
 }
 
 /// The innermost of the person's own folders that contains a path.

@@ -40,7 +40,7 @@ pub struct HomeJobSummary {
     /// Why snapshots are out of date, with the cluster's short name if connecting to this one helps. Clusters that
     /// aren't connected share one sentence.
     pub stale: Vec<(String, String)>,
-    /// Since when ended jobs are shown.
+    /// The last visit, since which ended jobs are shown; none if it was more than a day ago.
     pub since: Option<UnixTime>,
     /// What ended, with what needs attention first.
     pub ended: Vec<NotificationDigest>,
@@ -60,7 +60,9 @@ struct EndedJobsSummary<'a> {
 impl HomeJobSummary {
     /// Builds the summary from the snapshots of someone's queues.
     pub fn new(queues: &[PersonClusterQueue], since: Option<UnixTime>, now: UnixTime) -> Self {
-        let from = since.unwrap_or(UnixTime(0)).max(now.plus(-SECONDS_PER_DAY));
+        let day_ago = now.plus(-SECONDS_PER_DAY);
+        let since = since.filter(|since| *since > day_ago);
+        let from = since.unwrap_or(day_ago);
         let mut counts = JobCounts::default();
         let mut stuck = 0;
         let mut open: Vec<(&PersonClusterQueue, &JobListItem)> = Vec::new();
@@ -166,5 +168,19 @@ impl EndedJobsSummary<'_> {
             text: String::new(),
         };
         notification_digest::ended_digest(&first, self.sums)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ended jobs are shown for a day at most, so an earlier visit says nothing about them.
+    #[test]
+    fn earlier_visit_than_a_day_ago_is_not_named() {
+        let now = UnixTime(10 * SECONDS_PER_DAY);
+        let since = |seconds: i64| HomeJobSummary::new(&[], Some(now.plus(-seconds)), now).since;
+        assert_eq!(since(3600), Some(now.plus(-3600)));
+        assert_eq!(since(2 * SECONDS_PER_DAY), None);
     }
 }

@@ -248,16 +248,18 @@ impl JobRowBuilder<'_> {
                 place: self.queue_position(job),
             },
             JobStage::Running | JobStage::Ended => {
-                // While it is suspended, it is as old as when it was last read.
-                let is_suspended = job.state == JobState::Suspended;
-                let until = self.snapshot.seen.filter(|seen| is_suspended && *seen < self.now).unwrap_or(self.now);
-                let elapsed = job.running_s(until);
                 let limit = job.time_limit.minutes().map(|minutes| u64::from(minutes) * 60);
+                let seen = self.snapshot.seen.unwrap_or(self.now).min(self.now);
+                let is_outdated = has_outrun_snapshot(job, limit, seen, self.now);
+                // While it is suspended, it is as old as when it was last read.
+                let until = if job.state == JobState::Suspended || is_outdated { seen } else { self.now };
+                let elapsed = job.running_s(until);
+                let asked = limit.map(format::duration).unwrap_or_default();
                 JobTimeCell::Running {
                     elapsed: format::duration(elapsed),
                     seconds: elapsed,
-                    is_ticking: job.start.is_some() && job.state == JobState::Running,
-                    limit: limit.map(format::duration).unwrap_or_default(),
+                    is_ticking: job.start.is_some() && job.state == JobState::Running && !is_outdated,
+                    limit: if is_outdated { format!("{asked} when last updated") } else { asked },
                     value: elapsed.min(limit.unwrap_or(0)),
                     max: limit.unwrap_or(0),
                 }
@@ -282,6 +284,14 @@ impl JobRowBuilder<'_> {
             jobs => format!("{} ahead", format::count(jobs, "job")),
         }
     }
+}
+
+/// Whether a job's time limit has passed since it was last seen running: it has probably ended, and its time must not go
+/// on.
+fn has_outrun_snapshot(job: &SlurmJob, limit_s: Option<u64>, seen: UnixTime, now: UnixTime) -> bool {
+    limit_s.is_some_and(|limit| {
+        job.state == JobState::Running && job.running_s(seen) <= limit && job.running_s(now) > limit
+    })
 }
 
 /// Marks the rows whose hint a row above already gives, because a page says it once. A job that can never start always
@@ -370,4 +380,19 @@ fn content_hash(row: &JobListRow) -> u64 {
         (counts.waiting, counts.running, counts.done, counts.cancelled, counts.bad).hash(&mut hasher);
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_does_not_go_on_after_the_limit_unless_the_job_was_seen_then() {
+        let job = SlurmJob { state: JobState::Running, start: Some(UnixTime(1_000)), ..SlurmJob::default() };
+        let outrun = |seen, now| has_outrun_snapshot(&job, Some(1_800), UnixTime(seen), UnixTime(now));
+        assert!(outrun(1_600, 33_000), "nobody has looked for hours");
+        assert!(!outrun(1_600, 2_700), "it may still run");
+        assert!(!outrun(33_000, 33_010), "Slurm lets it run on");
+        assert!(!has_outrun_snapshot(&job, None, UnixTime(1_600), UnixTime(33_000)), "it has no limit");
+    }
 }
