@@ -104,7 +104,9 @@ pub async fn list(db: &mut DbConnection) -> Result<Vec<PersonListItem>> {
             columns!(),
             ", coalesce((SELECT group_concat(g.name || CASE m.role WHEN 'pi' THEN ' (PI)' ELSE '' END, ', ')
                       FROM memberships m JOIN groups g ON g.id = m.group_id WHERE m.person_id = p.id), '') AS groups,
-           (SELECT max(last_seen_at) FROM sessions s WHERE s.person_id = p.id) AS last_seen_at
+           (SELECT max(at) FROM (
+                SELECT last_seen_at AS at FROM sessions WHERE person_id = p.id
+                UNION ALL SELECT at FROM activity WHERE actor_id = p.id)) AS last_seen_at
          FROM people p ORDER BY p.display_name COLLATE NOCASE, p.name"
         )
     )

@@ -306,11 +306,20 @@ async fn read_context(
         }));
     }
     all_details.sort_by(|a, b| (&a.title, &a.account).cmp(&(&b.title, &b.account)));
-    let people = Arc::new(people_by_user(&members, &clusters));
+    let mut people = people_by_user(&members, &clusters);
     let mut named = store::usage_user_names::list(db, group).await?;
     // A user name that has since been linked to a member is that member's.
     named.retain(|one| !people.contains_key(&(one.cluster_id, one.user_name.clone())));
-    let user_names = Arc::new(UserNames::new(named));
+    let members_named: Vec<_> = named
+        .iter()
+        .filter_map(|one| {
+            let member = people.values().find(|person| person.name == one.name)?;
+            Some(((one.cluster_id, one.user_name.clone()), member.clone()))
+        })
+        .collect();
+    // A PI gave it the name of a member: in figures, it is that member's, too.
+    people.extend(members_named);
+    let (people, user_names) = (Arc::new(people), Arc::new(UserNames::new(named)));
     Ok(GroupUsageAccounts { accounts: all_details, people, user_names })
 }
 

@@ -146,8 +146,10 @@ impl UsageService {
             if let Some((row, kind)) = self.find_row(details, None, id).await? {
                 let mut db = self.0.core.store.read().await?;
                 let user = store::usage::get_name(&mut db, row.user_id).await?.unwrap_or_default();
-                let person = records.people.get(&(details.cluster, user.clone())).cloned();
                 let user_name = (details.cluster, user.clone());
+                // Whoever only has the name of a member decides nothing about what that member shares.
+                let is_linked = records.user_names.name(&user_name).is_none();
+                let person = records.people.get(&user_name).filter(|_| is_linked).cloned();
                 let owner = person.as_ref().map(|person| person.name.as_str()).or(records.user_names.name(&user_name));
                 let owner = owner.unwrap_or(&user).to_owned();
                 return Ok(Some(UsageJobRecord { details: details.clone(), row, user, kind, person, owner }));

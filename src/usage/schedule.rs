@@ -48,6 +48,9 @@ pub fn next_day(usage: &AccountUsage, order: ReadingOrder<'_>) -> Option<DueUsag
     Some(DueUsageDay { is_chosen: false, day })
 }
 
+/// Days of which it is normal that they aren't settled.
+const RECENT_DAYS: i64 = 7;
+
 /// Whether a day of an account should be read.
 pub fn is_due(usage: &AccountUsage, day: Day, today: Day, now: UnixTime, is_viewed: bool) -> bool {
     let Some(day_usage) = usage.days.get(&day) else { return true };
@@ -59,10 +62,12 @@ pub fn is_due(usage: &AccountUsage, day: Day, today: Day, now: UnixTime, is_view
     age >= again
 }
 
-/// Progress of an account: days that were read, and days that are wanted.
+/// Progress of an account: days that were read, and days that are wanted. Older days that have to be read again don't
+/// count: their figures may still change.
 pub fn progress(usage: &AccountUsage, depth: i64, today: Day) -> (i64, i64) {
-    let from = today.plus(1 - depth);
-    let read = usage.days.range(from..=today).count();
+    let (from, recent) = (today.plus(1 - depth), today.plus(-RECENT_DAYS));
+    let days = usage.days.range(from..=today);
+    let read = days.filter(|(day, day_usage)| day_usage.is_final || **day >= recent).count();
     (i64::try_from(read).unwrap_or(depth).min(depth), depth)
 }
 

@@ -82,7 +82,8 @@ impl GroupUsage {
         for account in self.accounts.iter().filter(|_| self.is_leader) {
             let facts = &account.details;
             for row in account.usage.iter().flat_map(|usage| usage.days.values()).flat_map(|day| day.rows.iter()) {
-                let is_linked = self.people.contains_key(&(facts.cluster, row.user.to_string()));
+                let user_name = (facts.cluster, row.user.to_string());
+                let is_linked = self.people.contains_key(&user_name) && self.user_names.name(&user_name).is_none();
                 if !row.user.is_empty() && !is_linked && facts.own_user.as_deref() != Some(&*row.user) {
                     let entry = seconds.entry((&facts.slug, &row.user));
                     entry.or_insert((0, &facts.title, facts.cluster)).0 += row.totals.core_s;

@@ -216,7 +216,7 @@ async fn pis_see_names_and_members_do_not() {
     world.fill().await;
     let page = world.pi.get(&world.url("usage")).await;
     assert_eq!(page.status, 200, "{}", page.text());
-    for words in ["max", "gone", "not linked to a portal account", "train-#", "By member", "v100"] {
+    for words in ["max", "gone", "not linked to a group member", "train-#", "By member", "v100"] {
         assert!(page.text().contains(words), "{words}");
     }
     assert!(!page.text().contains("<b id"), "markup of names is not markup of the page");

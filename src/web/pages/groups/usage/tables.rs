@@ -16,7 +16,7 @@ use crate::web::pages::groups::usage::usage_path;
 /// Filter value: jobs that requested more cores than they needed.
 pub const OUTCOME_OVERSIZED: &str = "could-be-less";
 /// Shown for a remote user that belongs to no known person.
-const NOT_CONNECTED_NOTE: &str = "not linked to a portal account";
+const NOT_CONNECTED_NOTE: &str = "not linked to a group member";
 /// Rows of a table; the CSV file has the rest.
 const MAX_ROWS: usize = 60;
 /// The name of the table by member in the query string.
