@@ -77,7 +77,7 @@ async fn copy_keeps_names_links_modes_and_times_and_replaces_nothing() {
 async fn folder_is_not_copied_into_itself_or_to_nowhere() {
     let (portal, _, alice) = with_alice().await;
     let folder = Folder::new("alice", "mkdir -p tree/sub; touch tree/a; ln -s tree/sub link");
-    for (target, words) in [("tree/sub", "into itself"), ("link", "into itself"), ("missing", "doesn't exist")] {
+    for (target, words) in [("tree/sub", "into itself"), ("link", "into itself")] {
         start_copy(&alice, "key", &folder.path, &["tree"], ("key", &format!("{}/{target}", folder.path))).await;
         let look = async || transfers(&portal).await;
         let is_over = |all: &Vec<Transfer>| all.iter().all(|one| one.state.is_over());
@@ -90,7 +90,7 @@ async fn folder_is_not_copied_into_itself_or_to_nowhere() {
     let is_over = |all: &Vec<Transfer>| all.iter().all(|one| one.state.is_over());
     let failed = wait_for_value("over", async || transfers(&portal).await, is_over).await.remove(0);
     assert!(failed.state == TransferState::Failed && failed.message.contains("64 folders deep"), "{failed:?}");
-    for (cluster, target) in [("key", "relative"), ("key", "/a/../b"), ("unknown", "/scratch")] {
+    for (cluster, target) in [("key", "relative"), ("key", "/a/../b"), ("unknown", "/scratch"), ("key", "/missing")] {
         let form = [("path", folder.path.as_str()), ("name", "tree"), ("cluster", cluster), ("target", target)];
         let form: Vec<_> = form.into_iter().chain([("step", "confirm")]).collect();
         assert_eq!(alice.post("/files/key/copy", &form).await.status, 422, "{cluster} {target}");

@@ -10,7 +10,9 @@ use crate::cluster::ClusterAccountId;
 use crate::cluster::folders::FolderVariables;
 use crate::domain::{ClusterId, RemotePath, RemotePathError};
 use crate::error::AppError;
+use crate::files::changes::FileChangeError;
 use crate::files::transfers::StartTransferError;
+use crate::ssh::sftp::{self, SftpError};
 use crate::store;
 use crate::store::transfers::{NewTransfer, TransferKind};
 use crate::web::HandlerResult;
@@ -69,6 +71,10 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
         Ok(folder) => folder,
         Err(error) => return show_form(&request, &selection, slug, typed, &error.to_string()).await,
     };
+    if is_missing(&request, target.id, &folder).await {
+        let problem = FileChangeError::NoFolder(folder).to_string();
+        return show_form(&request, &selection, slug, typed, &problem).await;
+    }
     let new = NewTransfer {
         person: request.request.me.0.person.id,
         kind: TransferKind::Copy,
@@ -87,6 +93,15 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
         }
         Err(StartTransferError::Store(error)) => Err(error.into()),
         Err(error) => show_problem(&request, &selection.folder, TITLE, error.to_string()),
+    }
+}
+
+/// Whether the cluster says that a folder doesn't exist. Whatever else is wrong shows when the copy begins.
+async fn is_missing(request: &FilesRequest, cluster: ClusterId, folder: &RemotePath) -> bool {
+    let id = ClusterAccountId { cluster, ..request.request.account_id() };
+    match request.request.context.app.connections.connection(id.connection_key()) {
+        Ok(connection) => sftp::stat(&connection, folder).await == Err(SftpError::NotFound),
+        Err(_) => false,
     }
 }
 

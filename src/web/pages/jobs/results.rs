@@ -169,14 +169,21 @@ fn find_run(head: &JobRecord, records: &[Arc<JobRecord>], outputs: [&str; 2], pr
         let is_over = records.iter().all(|record| record.is_over);
         return if is_over { JobRun::NeverStarted } else { JobRun::NotStarted };
     };
-    let Ok(work_folder) = RemotePath::parse(head.job.work_dir.as_bytes()) else { return JobRun::NoFolder };
+    let Ok(slurm_folder) = RemotePath::parse(head.job.work_dir.as_bytes()) else { return JobRun::NoFolder };
     let is_over = records.iter().all(|record| record.is_over);
     let mut output_folders: Vec<RemotePath> = outputs
         .iter()
         .filter_map(|path| RemotePath::parse(path.as_bytes()).ok()?.parent())
         .filter(|folder| folder.as_bytes() != b"/dev")
         .collect();
-    output_folders.extend(program_folder.and_then(|path| RemotePath::parse(path.as_bytes()).ok()));
+    // A script that runs in its own folder leaves its files there.
+    let work_folder = match program_folder.and_then(|path| RemotePath::parse(path.as_bytes()).ok()) {
+        Some(program_folder) => {
+            output_folders.push(slurm_folder);
+            program_folder
+        }
+        None => slurm_folder,
+    };
     output_folders.dedup();
     let ended = if is_over { records.iter().filter_map(|record| record.job.end).max() } else { None };
     JobRun::Ran(JobResultsQuery { work_folder, output_folders, began, ended }, is_over)
@@ -285,9 +292,10 @@ mod tests {
         };
         let JobRun::Ran(query, is_over) = run(&[pending.clone(), running, done.clone()]) else { panic!("it ran") };
         assert_eq!((query.began, query.ended, is_over), (UnixTime(50), None, false));
+        assert_eq!(query.work_folder.as_bytes(), b"/home/a/code");
         assert_eq!(
             query.output_folders,
-            [b"/logs".as_slice(), b"/home/a/code"].map(|path| RemotePath::parse(path).unwrap())
+            [b"/logs".as_slice(), b"/home/a/run"].map(|path| RemotePath::parse(path).unwrap())
         );
         let JobRun::Ran(query, is_over) = run(std::slice::from_ref(&done)) else { panic!("it ran") };
         assert_eq!((query.ended, is_over), (Some(UnixTime(80)), true));
