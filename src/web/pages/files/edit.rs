@@ -309,7 +309,7 @@ fn language_of(name: &RemoteName, text: &str) -> &'static str {
 }
 
 /// Where a job that runs this script is composed: there are recipes for scripts of two languages.
-fn job_href(files: &FilesRequest, path: &RemotePath, language: &str) -> String {
+pub(super) fn job_href(files: &FilesRequest, path: &RemotePath, language: &str) -> String {
     let recipe = match language {
         "python" => "python-script",
         "r" => "r-script",

@@ -23,7 +23,7 @@ use crate::web::http::middleware::policy_with_frame;
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::clusters::ClusterRequest;
 use crate::web::pages::files::folder_crumbs::FolderCrumbs;
-use crate::web::pages::files::{FilesRequest, UncheckedFilesRequest, files_url, tensorboard_url};
+use crate::web::pages::files::{FilesRequest, UncheckedFilesRequest, edit, files_url, tensorboard_url};
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -76,6 +76,8 @@ struct FileContentView {
     is_text_forced: bool,
     /// Where a PDF comes from; empty for everything else.
     frame_url: String,
+    /// Where a job with this script is composed; empty for everything else.
+    job_href: String,
     result: Result<FilePreview, SftpError>,
 }
 
@@ -121,7 +123,8 @@ async fn load_content(request: &FilesRequest, query: &FileViewQuery) -> Result<F
     };
     let is_pdf = matches!(&result, Ok(FilePreview { content: PreviewContent::Pdf(_), .. }));
     let frame_url = if is_pdf { issue_frame_url(&request.request, file.path.clone())? } else { String::new() };
-    Ok(FileContentView { file, is_text_forced: wanted.as_text, frame_url, result })
+    let job_href = edit::job_href(request, &file.path, file.language);
+    Ok(FileContentView { file, is_text_forced: wanted.as_text, frame_url, job_href, result })
 }
 
 /// An address on the dashboards' origin that shows this one file for a few minutes.
