@@ -16,6 +16,15 @@ pub fn or_unknown<T>(figure: Option<T>, words: impl FnOnce(T) -> String) -> Stri
     figure.map_or_else(|| UNKNOWN.to_owned(), words)
 }
 
+/// A text of at most `most` characters; a longer one is cut.
+pub fn shorten(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(most - 1).collect();
+    format!("{start}…")
+}
+
 /// A whole number with thousands separators: `12,345`.
 pub fn number(number: u64) -> String {
     let digits = number.to_string();

@@ -99,9 +99,5 @@ fn shorten_name(name: &RemoteName) -> String {
 }
 
 fn shorten(text: &str) -> String {
-    if text.chars().count() <= MAX_NAME_CHARS {
-        return text.to_owned();
-    }
-    let start: String = text.chars().take(MAX_NAME_CHARS - 1).collect();
-    format!("{start}…")
+    format::shorten(text, MAX_NAME_CHARS)
 }

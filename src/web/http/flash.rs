@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::app::App;
+use crate::format;
 use crate::vault::VaultPurpose;
 use crate::web::http::cookies::{self, CookieKind, RawRequestCookies};
 use crate::web::http::extractors::RequestContext;
@@ -190,12 +191,7 @@ fn seal_context(session: &str) -> String {
 
 /// A name as messages give it.
 pub fn name_in_message(name: impl std::fmt::Display) -> String {
-    let name = name.to_string();
-    if name.chars().count() <= MAX_NAME_CHARS {
-        return name;
-    }
-    let start: String = name.chars().take(MAX_NAME_CHARS - 1).collect();
-    format!("{start}…")
+    format::shorten(&name.to_string(), MAX_NAME_CHARS)
 }
 
 /// Redirects to another page, which shows this text in place of the message's own. If it can't be sealed, the page shows
