@@ -98,6 +98,19 @@ impl JobDetails {
         self
     }
 
+    /// Whether the output paths of a started job are unknown although its script tells them.
+    pub(super) fn lacks_paths(&self, job: &SlurmJob) -> bool {
+        self.stdout.is_empty() && !self.script.is_empty() && job.state.stage() != JobStage::Pending
+    }
+
+    /// Fills in where the job writes by its script, so that the output can be shown before Slurm is asked.
+    pub(super) fn with_expected_paths(mut self, job: &SlurmJob) -> Self {
+        if self.lacks_paths(job) {
+            self.derive_paths(job);
+        }
+        self
+    }
+
     /// Derives the output paths from the job's options, for when Slurm does not report them or does not fill in
     /// widths.
     fn derive_paths(&mut self, job: &SlurmJob) {
@@ -164,6 +177,16 @@ mod tests {
         let back: JobDetails = serde_json::from_str(&serde_json::to_string(&paper).unwrap()).unwrap();
         assert_eq!(back, paper);
         assert_eq!(serde_json::from_str::<JobDetails>("{}").unwrap(), JobDetails::default());
+    }
+
+    #[test]
+    fn the_script_tells_where_a_started_job_writes() {
+        let known = JobDetails { script: "#!/bin/sh\n#SBATCH -o logs/%j.txt\ntrue".into(), ..JobDetails::default() };
+        assert_eq!(known.clone().with_expected_paths(&job(JobState::Pending)).stdout, "");
+        let expected = known.with_expected_paths(&job(JobState::Running));
+        assert_eq!((expected.stdout.as_str(), expected.stderr.as_str()), ("/home/a/logs/7.txt", "/home/a/logs/7.txt"));
+        assert!(!expected.paths_told && expected.read_at == 0, "Slurm still has the last word");
+        assert_eq!(JobDetails::default().with_expected_paths(&job(JobState::Running)).stdout, "");
     }
 
     #[test]

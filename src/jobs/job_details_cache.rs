@@ -74,7 +74,8 @@ impl JobDetailsCache {
         let entry = self.entry(key, record.job.id);
         // Another request is reading from the cluster right now: the database's copy will do.
         let Ok(mut cached) = entry.try_lock() else {
-            return Ok(LoadedJobDetails { details: Arc::new(self.load_stored(record).await?), trouble: None });
+            let details = self.load_known(key, record).await?.with_expected_paths(&record.job);
+            return Ok(LoadedJobDetails { details: Arc::new(details), trouble: None });
         };
         self.load(&mut cached, key, record).await?;
         Ok(cached.loaded.clone())
@@ -146,24 +147,28 @@ impl JobDetailsCache {
     ) -> Result<(), StoreError> {
         cached.viewed_at = Some(Instant::now());
         if !cached.is_loaded {
-            let mut details = self.load_stored(record).await?;
-            if details.script.is_empty() && record.id.0 != 0 {
-                // The portal's own copy of the script does not depend on what the cluster keeps.
-                details.script = self.submitted_script(key, record).await?;
-            }
+            cached.loaded.details = Arc::new(self.load_known(key, record).await?);
+            // A job that was submitted a moment ago isn't stored yet.
+            cached.is_loaded = record.id.0 != 0;
+        }
+        if cached.loaded.details.lacks_paths(&record.job) {
+            let details = JobDetails::clone(&cached.loaded.details).with_expected_paths(&record.job);
             cached.loaded.details = Arc::new(details);
-            cached.is_loaded = true;
         }
         Ok(())
     }
 
-    async fn load_stored(&self, record: &JobRecord) -> Result<JobDetails, StoreError> {
-        if record.id.0 == 0 {
-            return Ok(JobDetails::default());
-        }
+    /// What the database has: the stored details, and the script if the portal submitted the job.
+    async fn load_known(&self, key: ClusterAccountId, record: &JobRecord) -> Result<JobDetails, StoreError> {
         let mut db = self.0.core.store.read().await?;
         let stored = store::queues::load_job_details(&mut db, record.id).await?;
-        Ok(stored.and_then(|(json, _)| serde_json::from_str(&json).ok()).unwrap_or_default())
+        drop(db);
+        let mut details: JobDetails = stored.and_then(|(json, _)| serde_json::from_str(&json).ok()).unwrap_or_default();
+        if details.script.is_empty() {
+            // The portal's own copy of the script does not depend on what the cluster keeps.
+            details.script = self.submitted_script(key, record).await?;
+        }
+        Ok(details)
     }
 
     /// Nothing is stored about other people's jobs.
