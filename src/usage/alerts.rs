@@ -55,6 +55,17 @@ pub struct UsageAlertChoice {
 }
 
 impl UsageAlertChoice {
+    /// As the activity log names it.
+    fn words(self) -> String {
+        let percent = self.percent;
+        match self.kind {
+            UsageAlertKind::Quota => format!("allocation {percent}% used"),
+            UsageAlertKind::Storage => format!("storage {percent}% full"),
+            UsageAlertKind::Failing => format!("{percent}% of a member's jobs failed"),
+            UsageAlertKind::RunsOut => "allocation runs out early".to_owned(),
+        }
+    }
+
     /// From what is stored; without a percentage, the kind's own applies.
     pub(super) fn from_row(kind: &str, percent: Option<i64>) -> Option<Self> {
         let kind = UsageAlertKind::parse(kind)?;

@@ -75,6 +75,7 @@ async fn each_alert_is_sent_once_and_only_if_chosen() {
     assert!(page.text().contains("bell-count"), "it is new");
     let log = world.admin.get("/activity").await;
     assert!(log.text().contains("Changed a group&#39;s usage alerts"));
+    assert!(log.text().contains("allocation 80% used, storage 90% full, 50% of a member&#39;s jobs failed"));
     world.portal.clock.advance(86_400);
     usage.notify_leader(world.reader).await.unwrap();
     let mut db = world.portal.app.store.read().await.unwrap();

@@ -67,11 +67,8 @@ impl UsageService {
         let percent = |alert: &UsageAlertChoice| alert.kind.default_percent().map(|_| i64::from(alert.percent));
         let rows: Vec<_> = alerts.iter().map(|alert| (alert.kind.as_str(), percent(alert))).collect();
         store::usage_alerts::replace_kinds(&mut tx, person, group, &rows).await?;
-        let words: Vec<String> = rows
-            .iter()
-            .map(|(kind, percent)| percent.map_or_else(|| (*kind).to_owned(), |percent| format!("{kind} {percent}%")))
-            .collect();
-        let detail = if words.is_empty() { "nothing".to_owned() } else { words.join(", ") };
+        let words: Vec<String> = alerts.iter().map(|alert| alert.words()).collect();
+        let detail = if words.is_empty() { "No alerts".to_owned() } else { words.join(", ") };
         let about = ActivityDetails { person: Some(person), subject: &group_row.name, detail: &detail };
         record(&mut tx, actor, ActivityEventKind::UsageAlertsSet, about, self.0.core.clock.now()).await?;
         store::commit(tx).await?;
