@@ -196,11 +196,13 @@ struct CachedJobResults {
 struct ReadJobResults {
     query: JobResultsQuery,
     results: Arc<JobResults>,
+    /// The connection's count of changes before they were read.
+    changes: u64,
     at: Instant,
 }
 
 impl JobResultsCache {
-    /// Returns the results, looking again if they are old or the job has ended since.
+    /// Returns the results, looking again if they are old, or if the job has ended or files were renamed since.
     pub async fn get(
         &self,
         key: JobResultsKey,
@@ -211,11 +213,12 @@ impl JobResultsCache {
         let cached = self.entry(key);
         let asking = async {
             let mut read = cached.read.lock().await;
-            if let Some(kept) = read.as_ref().filter(|kept| kept.is_fresh(&query, now)) {
+            let changes = source.connection()?.folder_changes();
+            if let Some(kept) = read.as_ref().filter(|kept| kept.is_fresh(&query, changes, now)) {
                 return Ok(kept.results.clone());
             }
             let results = Arc::new(find_results(source, &query, now).await?);
-            *read = Some(ReadJobResults { query, results: results.clone(), at: Instant::now() });
+            *read = Some(ReadJobResults { query, results: results.clone(), changes, at: Instant::now() });
             Ok(results)
         };
         tokio::time::timeout(WALK_TIMEOUT, asking).await.unwrap_or(Err(JobResultsError::TooSlow))
@@ -239,9 +242,10 @@ impl JobResultsCache {
 }
 
 impl ReadJobResults {
-    fn is_fresh(&self, query: &JobResultsQuery, now: UnixTime) -> bool {
+    fn is_fresh(&self, query: &JobResultsQuery, changes: u64, now: UnixTime) -> bool {
         let has_settled = query.ended.is_some_and(|ended| now.since(ended) > GRACE_SECONDS);
-        self.query == *query && self.at.elapsed() < if has_settled { KEEP_ENDED } else { KEEP_ONGOING }
+        (&self.query, self.changes) == (query, changes)
+            && self.at.elapsed() < if has_settled { KEEP_ENDED } else { KEEP_ONGOING }
     }
 }
 
@@ -309,10 +313,12 @@ mod tests {
                 is_truncated: false,
                 read_at: UnixTime(1),
             }),
+            changes: 3,
             at: Instant::now(),
         };
         let running = query("/a", &[], None);
-        assert!(read(running.clone()).is_fresh(&running, UnixTime(1500)));
-        assert!(!read(running).is_fresh(&query("/a", &[], Some(1600)), UnixTime(1700)));
+        assert!(read(running.clone()).is_fresh(&running, 3, UnixTime(1500)));
+        assert!(!read(running.clone()).is_fresh(&running, 4, UnixTime(1500)), "a file was renamed");
+        assert!(!read(running).is_fresh(&query("/a", &[], Some(1600)), 3, UnixTime(1700)));
     }
 }

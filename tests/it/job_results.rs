@@ -91,6 +91,11 @@ async fn results_are_what_changed_while_the_job_ran() {
     names.sort();
     assert_eq!(names, expected, "exactly those");
 
+    // What was renamed in the portal has its new name at once.
+    let form = [("path", folder.path.as_str()), ("name", "late.txt"), ("to", "last.txt")];
+    assert_eq!(max.post("/files/key/rename", &form).await.status, 303);
+    assert!(shown_names(&max.get(&results).await).contains(&"last.txt".to_owned()));
+
     // Deleted by the centre, as far as anyone can tell.
     folder.tell(&format!("rm -r {}", folder.path));
     until(&max, &results, "gone", |page| page.text().contains("no longer exists")).await;
