@@ -218,6 +218,15 @@ impl TransferWorker {
         Ok(is_done)
     }
 
+    /// Removes all that went well or were cancelled from the list.
+    pub async fn clear(&self, person: PersonId) -> Result<(), StoreError> {
+        let mut tx = self.0.core.store.write().await?;
+        store::transfers::clear(&mut tx, person).await?;
+        store::commit(tx).await?;
+        self.changed(person).await;
+        Ok(())
+    }
+
     /// Whether the person is connected to a cluster.
     pub fn is_connected(&self, person: PersonId, cluster: ClusterId) -> bool {
         self.0.connections.connection(login_key(person, cluster)).is_ok()

@@ -327,6 +327,15 @@ pub async fn dismiss(db: &mut DbConnection, person: PersonId, id: TransferId) ->
     Ok(is_hidden || is_gone)
 }
 
+/// Removes all that went well or were cancelled from a person's list; those with something left on the cluster stay.
+pub async fn clear(db: &mut DbConnection, person: PersonId) -> Result<u64> {
+    affected_rows!(
+        db,
+        "DELETE FROM transfers WHERE person_id = $1 AND state IN ('done', 'cancelled') AND is_clean_up_due = 0",
+        [person]
+    )
+}
+
 /// Deletes transfers that ended before this time, as soon as nothing of them is left on the cluster.
 pub async fn sweep(db: &mut DbConnection, before: UnixTime) -> Result<u64> {
     execute!(

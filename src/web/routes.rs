@@ -244,6 +244,7 @@ fn transfer_routes() -> Router<PortalState> {
         .route("/files/{slug}/transfers", get(files::folder_transfers::get))
         .route("/transfers", get(files::transfers::list))
         .route("/transfers/rows", get(files::transfers::get_rows))
+        .route("/transfers/clear", post(files::transfers::clear))
         .route("/transfers/nav", get(files::transfers::get_nav_item))
         .route("/transfers/{id}/pause", post(files::transfers::pause))
         .route("/transfers/{id}/resume", post(files::transfers::resume))

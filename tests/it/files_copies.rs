@@ -110,10 +110,12 @@ async fn copy_goes_on_after_a_pause_and_a_restart() {
     folder.tell(&format!("test ! -e {}/to/tree/large", folder.path));
     alice.post(&format!("/transfers/{id}/resume"), &[]).await;
     wait_for_bytes(&portal).await;
+    portal.clock.advance(60);
     portal.restart().await;
     alice.wait_until_connected("key").await;
     let done = wait_until_done(&portal).await;
     assert_eq!((done.files_done, done.bytes_done), (2, 500_000_002));
+    assert!(alice.get("/notifications").await.text().contains("Copied tree"), "it took longer than a moment");
     folder.tell(&format!("cd {} && cmp tree/large to/tree/large && diff -r tree to/tree", folder.path));
 }
 
@@ -353,6 +355,8 @@ async fn folder_page_tells_of_a_copy_and_reads_its_rows_again() {
     assert!(!known.headers().contains_key("hx-trigger"), "nothing new");
     let page = alice.get(&format!("/files/key?path={to}")).await;
     assert!(page.select_text("#folder-transfers").contains("Copied <b>it."), "{}", page.select_text("main"));
+    let dismiss = page.attribute("#folder-transfers button", "hx-get");
+    assert_eq!(alice.get(&dismiss).await.select_text("#folder-transfers").trim(), "", "dismissed: {dismiss}");
     let elsewhere = alice.get(&format!("/files/key?path={}", folder.path)).await;
     assert_eq!(elsewhere.select_text("#folder-transfers").trim(), "");
 }

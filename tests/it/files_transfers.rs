@@ -70,7 +70,8 @@ async fn deletion_counts_first_then_goes_and_never_follows_links() {
     );
     let page = alice.get("/transfers").await;
     assert!(page.select_text(".transfer-row").contains("Delete big"), "{}", page.select_text("main"));
-    assert!(alice.get("/notifications").await.text().contains("Deleted big"));
+    let told = alice.get("/notifications").await;
+    assert!(!told.text().contains("Deleted big"), "so short a one is told on its page only");
 }
 
 #[tokio::test]
@@ -119,6 +120,8 @@ async fn what_cannot_be_deleted_is_named_and_the_rest_goes() {
     assert_eq!(failed.state, TransferState::Failed);
     assert!(failed.message.contains("top/shut/kept") && failed.message.contains("permission"), "{}", failed.message);
     folder.tell(&format!("cd {} && test -f top/shut/kept && test ! -e top/open && chmod 755 top/shut", folder.path));
+    alice.post("/transfers/clear", &[]).await;
+    assert_eq!(transfers(&portal).await.len(), 1, "what failed stays in the list");
     alice.post(&format!("/transfers/{}/resume", failed.id), &[]).await;
     wait_for_state(&portal, &[TransferState::Done]).await;
     folder.tell(&format!("test ! -e {}/top", folder.path));
@@ -198,6 +201,21 @@ async fn paused_transfer_waits_and_others_see_nothing_of_it() {
     alice.post(&format!("/transfers/{id}/dismiss"), &[]).await;
     assert!(transfers(&portal).await.is_empty());
     assert!(alice.get("/transfers").await.text().contains("No transfers"));
+}
+
+#[tokio::test]
+async fn finished_transfers_are_removed_from_the_list_together() {
+    let (portal, _, alice) = with_alice().await;
+    let folder = Folder::new("alice", "mkdir a b; touch a/x b/x");
+    for (name, finished) in [("a", 1), ("b", 2)] {
+        confirm_delete(&alice, &folder.path, &[name]).await;
+        let all_done =
+            |all: &Vec<Transfer>| all.iter().filter(|one| one.state == TransferState::Done).count() == finished;
+        wait_for_value("done", async || transfers(&portal).await, all_done).await;
+    }
+    assert!(alice.get("/transfers").await.text().contains("action=\"/transfers/clear\""));
+    assert_eq!(alice.post("/transfers/clear", &[]).await.status, 303);
+    assert!(transfers(&portal).await.is_empty());
 }
 
 #[tokio::test]

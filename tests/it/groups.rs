@@ -238,6 +238,7 @@ const OWN: &[(&str, &str)] = &[
     ("GET", "/transfers"),
     ("GET", "/transfers/rows"),
     ("GET", "/transfers/nav"),
+    ("POST", "/transfers/clear"),
     ("POST", "/transfers/{id}/pause"),
     ("POST", "/transfers/{id}/resume"),
     ("POST", "/transfers/{id}/cancel"),

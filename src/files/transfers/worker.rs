@@ -26,6 +26,8 @@ pub(super) const MAX_RUNNING: usize = 2;
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 /// How often to look for work, besides when something happens.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// A transfer that is done this soon, in seconds, needs no notification: the page it was started from says so.
+const BRIEF_SECS: i64 = 30;
 /// The first pause after an interruption; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_mins(1);
@@ -293,13 +295,17 @@ impl TransferWorker {
         before >= MAX_INTERRUPTIONS
     }
 
-    /// Ends a transfer and notifies its owner.
+    /// Ends a transfer and notifies its owner, unless all went well and they still have its page before them.
     async fn finish(&self, run: &TransferRun, state: TransferState, message: &str) -> Result<(), StoreError> {
         let (core, person) = (&self.0.core, run.transfer.person_id);
         let now = core.clock.now();
         let mut tx = core.store.write().await?;
         if !store::transfers::finish(&mut tx, run.transfer.id, state, message, now).await? {
             return Ok(());
+        }
+        let is_brief = now.since(run.transfer.created_at) < BRIEF_SECS;
+        if is_brief && state == TransferState::Done && message.is_empty() {
+            return store::commit(tx).await;
         }
         let word = if state == TransferState::Failed { TRANSFER_FAILED } else { "done" };
         let text = words::notification_text(&run.transfer, state, message);

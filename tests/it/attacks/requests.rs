@@ -56,6 +56,7 @@ const NO_FORM: &[&str] = &[
     "/submissions/{id}/cancel",
     "/archive",
     "/storage/refresh",
+    "/transfers/clear",
     "/transfers/{id}/pause",
     "/transfers/{id}/resume",
     "/transfers/{id}/cancel",

@@ -173,7 +173,7 @@ fn read_typed_path(files: &FilesRequest, query: &FolderPageQuery) -> Result<Remo
 
 async fn show_folder(files: &FilesRequest, location: FolderLocation, query: &FolderPageQuery) -> HandlerResult {
     let context = &files.request.context;
-    let transfers = FolderTransfersView::load(files, &location.path).await?;
+    let transfers = FolderTransfersView::load(files, &location.path, 0).await?;
     // A message tells of something that was done here a moment ago.
     let was_changed = query.refresh || context.flash.is_some() || transfers.has_ended;
     let freshness = if was_changed { ListingFreshness::New } else { ListingFreshness::Recent };

@@ -29,6 +29,8 @@ pub struct FolderTransfersQuery {
     path: String,
     /// The transfers that the page knows to be under way: numbers, separated by commas.
     open: String,
+    /// What ended up to this moment was dismissed.
+    dismissed: i64,
 }
 
 #[derive(Template)]
@@ -39,9 +41,10 @@ struct FolderTransfersFragment {
 
 #[derive(Default)]
 pub struct FolderTransfersView {
-    pub slug: String,
-    /// The folder, encoded.
-    pub path: String,
+    /// Where the page gets the notes again.
+    pub href: String,
+    /// The same without those that have ended.
+    pub dismiss_href: String,
     pub notes: Vec<FolderTransferNote>,
     /// How many aren't shown.
     pub more: usize,
@@ -58,17 +61,26 @@ pub struct FolderTransferNote {
 }
 
 impl FolderTransfersView {
-    pub async fn load(files: &FilesRequest, folder: &RemotePath) -> Result<Self, AppError> {
-        let transfers = list_in_folder(files, folder).await?;
+    pub async fn load(files: &FilesRequest, folder: &RemotePath, dismissed: i64) -> Result<Self, AppError> {
+        let now = files.request.context.app.clock.now();
+        let transfers = list_in_folder(files, folder, now, dismissed).await?;
         let open: Vec<String> =
             transfers.iter().filter(|one| !one.state.is_over()).map(|one| one.id.to_string()).take(MAX_KNOWN).collect();
+        let has_ended = transfers.len() > open.len();
+        let open = open.join(",");
+        let href = |dismissed: i64| {
+            let mut query = form_urlencoded::Serializer::new(String::new());
+            query.append_pair("path", &folder.to_encoded()).append_pair("open", &open);
+            query.append_pair("dismissed", &dismissed.to_string());
+            format!("/files/{}/transfers?{}", files.slug(), query.finish())
+        };
         Ok(Self {
-            slug: files.slug().to_owned(),
-            path: folder.to_encoded(),
-            has_ended: transfers.len() > open.len(),
-            open: open.join(","),
+            href: href(dismissed),
+            dismiss_href: href(now.0),
+            has_ended,
             more: transfers.len().saturating_sub(MAX_SHOWN),
             notes: transfers.iter().take(MAX_SHOWN).map(FolderTransferNote::new).collect(),
+            open,
         })
     }
 }
@@ -91,7 +103,7 @@ pub async fn get(
 ) -> HandlerResult {
     let files = unchecked.authorize().await?;
     let folder = RemotePath::from_encoded(&query.path).map_err(|error| AppError::BadRequest(error.to_string()))?;
-    let transfers = FolderTransfersView::load(&files, &folder).await?;
+    let transfers = FolderTransfersView::load(&files, &folder, query.dismissed).await?;
     let has_ended = {
         let open: Vec<&str> = transfers.open.split(',').collect();
         query.open.split(',').filter(|id| !id.is_empty()).take(MAX_KNOWN).any(|id| !open.contains(&id))
@@ -101,14 +113,18 @@ pub async fn get(
 }
 
 /// The person's own transfers whose result is in this folder, open ones first.
-async fn list_in_folder(files: &FilesRequest, folder: &RemotePath) -> Result<Vec<Transfer>, AppError> {
+async fn list_in_folder(
+    files: &FilesRequest,
+    folder: &RemotePath,
+    now: UnixTime,
+    dismissed: i64,
+) -> Result<Vec<Transfer>, AppError> {
     let (app, id) = (&files.request.context.app, files.request.account_id());
-    let now = app.clock.now();
     let all = app.transfers.list(id.person).await?.into_iter().map(|(transfer, _)| transfer);
     Ok(all
         .filter(|transfer| {
             let (cluster, changed) = changed_folder(transfer);
-            cluster == id.cluster && changed == *folder && is_worth_telling(transfer, now)
+            cluster == id.cluster && changed == *folder && is_worth_telling(transfer, now, dismissed)
         })
         .collect())
 }
@@ -120,10 +136,11 @@ fn changed_folder(transfer: &Transfer) -> (ClusterId, RemotePath) {
     }
 }
 
-fn is_worth_telling(transfer: &Transfer, now: UnixTime) -> bool {
+fn is_worth_telling(transfer: &Transfer, now: UnixTime, dismissed: i64) -> bool {
     match (transfer.state, transfer.ended_at) {
         (TransferState::Cancelled, _) => false,
         (state, _) if !state.is_over() => true,
-        (_, ended) => ended.is_some_and(|ended| now.0.saturating_sub(ended.0) <= RECENT_SECS),
+        (_, Some(ended)) => ended.0 > dismissed && now.since(ended) <= RECENT_SECS,
+        (_, None) => false,
     }
 }

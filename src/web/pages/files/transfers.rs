@@ -51,6 +51,13 @@ struct TransferListView {
     is_moving: bool,
 }
 
+impl TransferListView {
+    /// Whether several can be removed from the list together.
+    fn can_clear(&self) -> bool {
+        self.rows.iter().filter(|row| row.is_over && !row.is_failed).count() > 1
+    }
+}
+
 #[expect(clippy::struct_excessive_bools, reason = "buttons that are there or not")]
 struct TransferRowView {
     id: TransferId,
@@ -100,8 +107,7 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
 /// The list, as it renews itself.
 pub async fn get_rows(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
-    let list = load_list(&context, &me).await?;
-    respond(&TransferRowsFragment { list })
+    respond(&TransferRowsFragment { list: load_list(&context, &me).await? })
 }
 
 /// The item in the navigation, as open pages renew it.
@@ -140,6 +146,13 @@ pub async fn dismiss(request: TransferRequest) -> HandlerResult {
     request.show_list().await
 }
 
+/// Removes all that went well or were cancelled from the list.
+pub async fn clear(context: RequestContext, me: CurrentPerson) -> HandlerResult {
+    me.may(Permission::UseClusters)?;
+    context.app.transfers.clear(me.0.person.id).await?;
+    show_list(&context, &me).await
+}
+
 impl TransferRequest {
     /// Other people's transfers are treated as missing.
     async fn check(&self) -> Result<(), AppError> {
@@ -149,12 +162,16 @@ impl TransferRequest {
     }
 
     async fn show_list(&self) -> HandlerResult {
-        if !self.context.is_fragment {
-            return Ok(see_other("/transfers"));
-        }
-        let list = load_list(&self.context, &self.me).await?;
-        respond(&TransferRowsFragment { list })
+        show_list(&self.context, &self.me).await
     }
+}
+
+/// After a change: the list, or its page.
+async fn show_list(context: &RequestContext, me: &CurrentPerson) -> HandlerResult {
+    if !context.is_fragment {
+        return Ok(see_other("/transfers"));
+    }
+    respond(&TransferRowsFragment { list: load_list(context, me).await? })
 }
 
 async fn load_list(context: &RequestContext, me: &CurrentPerson) -> Result<TransferListView, AppError> {
