@@ -20,7 +20,7 @@
   function ask() {
     const { pick, pickKind = "any", pickClusterField } = opener.dataset;
     const pickCluster = pickClusterField ? document.getElementById(pickClusterField).value : opener.dataset.pickCluster;
-    const path = document.getElementById(pick)?.value.trim() ?? "";
+    const path = document.getElementById(pick)?.value.trim() || (opener.dataset.pickStart ?? "");
     const query = new URLSearchParams({ path, pick: pickKind, field: pick, near: "true" });
     put("[data-picker-loading]");
     isFirst = true;

@@ -260,6 +260,10 @@ impl FileContentView {
         })
     }
 
+    fn is_missing(&self) -> bool {
+        self.result == Err(SftpError::NotFound)
+    }
+
     fn is_folder(&self) -> bool {
         self.result == Err(SftpError::NotAFile)
     }
