@@ -10,6 +10,7 @@ use crate::clock::SECONDS_PER_DAY;
 pub const UNKNOWN: &str = "–";
 
 const DAY: u64 = SECONDS_PER_DAY.unsigned_abs();
+const TWO_DAYS: u64 = 2 * DAY;
 
 /// Formats a figure, or shows that it is unknown.
 pub fn or_unknown<T>(figure: Option<T>, words: impl FnOnce(T) -> String) -> String {
@@ -124,7 +125,7 @@ fn scaled(bytes: u128, base: u128) -> String {
     }
 }
 
-/// Seconds in at most two units: `45 s`, `12 min`, `3 h`, `2 d 4 h`.
+/// Seconds in at most two units: `45 s`, `12 min`, `3 h`, `2 days 4 h`.
 pub fn duration(seconds: u64) -> String {
     let two = |first: u64, name: &str, second: u64, small: &str| match second {
         0 => format!("{first} {name}"),
@@ -135,7 +136,8 @@ pub fn duration(seconds: u64) -> String {
         60..600 => two(seconds / 60, "min", seconds % 60, "s"),
         600..3600 => format!("{} min", seconds / 60),
         3600..DAY => two(seconds / 3600, "h", seconds / 60 % 60, "min"),
-        _ => two(seconds / DAY, "d", seconds / 3600 % 24, "h"),
+        DAY..TWO_DAYS => two(1, "day", seconds / 3600 % 24, "h"),
+        _ => two(seconds / DAY, "days", seconds / 3600 % 24, "h"),
     }
 }
 
@@ -226,8 +228,10 @@ mod tests {
             (720, "12 min"),
             (10_800, "3 h"),
             (9_000, "2 h 30 min"),
-            (187_200, "2 d 4 h"),
-            (DAY, "1 d"),
+            (187_200, "2 days 4 h"),
+            (DAY, "1 day"),
+            (DAY + 3600, "1 day 1 h"),
+            (7 * DAY, "7 days"),
         ] {
             assert_eq!(duration(seconds), words);
         }

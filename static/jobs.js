@@ -124,7 +124,7 @@
     if (seconds < 600) return two(whole(60), "min", seconds % 60, "s");
     if (seconds < 3600) return `${whole(60)} min`;
     if (seconds < DAY) return two(whole(3600), "h", whole(60) % 60, "min");
-    return two(whole(DAY), "d", whole(3600) % 24, "h");
+    return two(whole(DAY), seconds < 2 * DAY ? "day" : "days", whole(3600) % 24, "h");
   }
 
   function tick() {

@@ -26,7 +26,7 @@ const NOTABLE_S: i64 = 600;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestAlternative {
-    /// `with 3 h instead of 1 d`.
+    /// `with 3 h instead of 1 day`.
     pub words: String,
     /// What to change, as typed into the form.
     pub changes: Vec<(RequestField, String)>,
@@ -163,7 +163,7 @@ fn fewer_nodes(request: &JobRequest) -> Vec<AlternativeRequest> {
 /// One line of the comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SoonerStart {
-    /// In words, relative to now: `with 3 h instead of 1 d: in about 20 min instead of in about 2 d 4 h`.
+    /// In words, relative to now: `with 3 h instead of 1 day: in about 20 min instead of in about 2 days 4 h`.
     pub sentence: String,
     /// When it would start; pages show it in the reader's time zone.
     pub at: UnixTime,
@@ -215,7 +215,7 @@ pub fn compare_starts(
     rows
 }
 
-/// `at once`, `in about 20 min`, `in about 2 d 4 h`. Rounded, as the cluster's clock and ours differ a little.
+/// `at once`, `in about 20 min`, `in about 2 days 4 h`. Rounded, as the cluster's clock and ours differ a little.
 fn from_now(now: UnixTime, at: UnixTime) -> String {
     const DAY: u64 = SECONDS_PER_DAY.unsigned_abs();
     let seconds = u64::try_from(at.since(now)).unwrap_or(0);

@@ -158,7 +158,9 @@ fn check_time(request: &JobRequest, collector: &mut RequestProblemCollector<'_>)
         collector.add_by_rule(
             "jobs.min_minutes",
             RequestField::Time,
-            format!("Jobs on this cluster must request at least {least}, and this one requests {words}."),
+            format!(
+                "Jobs on this cluster must request at least {least}, and this one requests {words}. Request more time."
+            ),
         );
     }
 }
@@ -234,7 +236,10 @@ fn check_array(request: &JobRequest, collector: &mut RequestProblemCollector<'_>
         collector.add_by_rule(
             rule,
             RequestField::Array,
-            format!("You can have {most} pending and running jobs here, and each of its {words} counts as one."),
+            format!(
+                "You can have {most} pending and running jobs here, and each of its {words} counts as one. Make the \
+                 job array smaller."
+            ),
         );
     }
     for job_type in matching_job_types(request, cluster) {
@@ -242,7 +247,7 @@ fn check_array(request: &JobRequest, collector: &mut RequestProblemCollector<'_>
             collector.add_warning(
                 RequestField::Array,
                 format!(
-                    "You can have {} in {} at a time, and this job array has {words}.",
+                    "You can have {} in {} at a time, and this job array has {words}. Make it smaller.",
                     format::count(most.into(), "job"),
                     job_type.name
                 ),

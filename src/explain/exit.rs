@@ -5,7 +5,7 @@ use crate::slurm::job::ExitStatus;
 /// Linux signals: number, name, meaning.
 const SIGNALS: &[(u32, &str, &str)] = &[
     (1, "SIGHUP", "its terminal or connection closed"),
-    (2, "SIGINT", "it was interrupted, as by Ctrl-C"),
+    (2, "SIGINT", "it was interrupted, for example with Ctrl-C"),
     (3, "SIGQUIT", "it was told to quit"),
     (4, "SIGILL", "it was built for a different type of processor"),
     (5, "SIGTRAP", "it stopped at a debugger breakpoint"),
@@ -18,7 +18,7 @@ const SIGNALS: &[(u32, &str, &str)] = &[
     (12, "SIGUSR2", "it got a signal that the job had requested but the program doesn't handle"),
     (13, "SIGPIPE", "the program reading its output had already ended"),
     (14, "SIGALRM", "its own timer expired"),
-    (15, "SIGTERM", "it was asked to stop, for example by cancelling it or at its time limit"),
+    (15, "SIGTERM", "it was asked to stop, for example because it was cancelled or reached its time limit"),
     (24, "SIGXCPU", "it used more CPU time than allowed"),
     (25, "SIGXFSZ", "it wrote a file larger than allowed"),
     (31, "SIGSYS", "it made a forbidden system call"),
@@ -70,7 +70,7 @@ fn explain_code(code: u32) -> ExitExplanation {
     }
     let meaning = match code {
         1 => "a general error; see the output",
-        2 => "a program got arguments it didn't understand, or didn't find a file",
+        2 => "a program got arguments it didn't understand, or couldn't find a file",
         126 => "a program was found but can't be run; its file may not be executable",
         127 => "a program wasn't found; its module may not be loaded, or its name may be misspelt",
         128 => "for git, a fatal error; see the output",

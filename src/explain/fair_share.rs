@@ -28,7 +28,7 @@ pub struct FairShareExplanation {
 pub fn explain_fair_share(shares: &FairShareFigures) -> FairShareExplanation {
     let Some(level) = fair_share_level(shares) else {
         return FairShareExplanation {
-            headline: "Unknown",
+            headline: "Usage not reported",
             sentence: "The cluster doesn't report how much of its share your group has used.".to_owned(),
             position: None,
         };

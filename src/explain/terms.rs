@@ -101,7 +101,7 @@ glossary! {
     Group "group" "Group":
         "A lab or team in this portal, with members and one or more PIs. The portal shows its combined usage.";
     GuestLink "guest-link" "Guest link":
-        "A link that lets people without an account view one dashboard or one report. It expires, and can be \
+        "A link that lets people without an account view one dashboard, report, file or folder. It expires, and can be \
          revoked at any time.";
     Held "held" "Held":
         "A job state: the job waits until someone releases it. You can hold and release your own pending jobs.";
@@ -135,7 +135,7 @@ glossary! {
          requested is stopped.";
     MemoryEfficiency "memory-efficiency" "Memory efficiency":
         "The most memory a job used at once, compared with the memory allocated to it.";
-    MissedDeadline "deadline-missed" "Missed its deadline":
+    MissedDeadline "deadline-missed" "Missed deadline":
         "A job state: the job could no longer finish by its deadline, so Slurm removed it.";
     Module "module" "Module":
         "Software that the centre has installed on the cluster, for example python or r. A job loads the modules it \

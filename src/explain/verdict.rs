@@ -119,13 +119,13 @@ pub fn verdict(ended: &EndedJobFacts<'_>) -> JobVerdict {
         JobState::NodeFail => JobVerdict::new(
             VerdictTone::Warning,
             "Node failed",
-            "A node that the job ran on stopped working. This isn't caused by your program.",
+            "A node that the job ran on stopped working. Your program didn't cause this.",
         )
         .with_advice("Resubmit the job. Any files it saved are still there."),
         JobState::BootFail => JobVerdict::new(
             VerdictTone::Warning,
             "Node failed to boot",
-            "The node allocated to the job didn't start. This isn't caused by your program.",
+            "The node allocated to the job didn't start. Your program didn't cause this.",
         )
         .with_advice("Resubmit the job. If it happens again, contact the centre's support."),
         JobState::Preempted => JobVerdict::new(
@@ -136,7 +136,7 @@ pub fn verdict(ended: &EndedJobFacts<'_>) -> JobVerdict {
         .with_advice("Resubmit the job. A program that saves checkpoints can continue from the last one."),
         JobState::Deadline => JobVerdict::new(
             VerdictTone::Warning,
-            "Missed its deadline",
+            "Missed deadline",
             match ended.job.submitted {
                 Some(at) => format!(
                     "The job, submitted {}, couldn't finish before its deadline, so Slurm removed it from the queue.",

@@ -234,12 +234,12 @@ pub fn failing_jobs_alert(
     (totals.jobs >= MIN_JOBS && 100 * bad > totals.jobs * u64::from(percent)).then(|| UsageAlertMessage {
         dedup_key: format!("failing:{slug}:{}:{}", clean_name(user), day.0),
         text: format!(
-            "{} of {} jobs by {} that ended on {} on {} were unsuccessful. They may need help.",
+            "{} of {} jobs by {name} that ended on {} on {} were unsuccessful. {name} may need help.",
             format::number(bad),
             format::number(totals.jobs),
-            clean_name(name),
             clean_name(cluster),
-            day.words()
+            day.words(),
+            name = clean_name(name)
         ),
     })
 }

@@ -39,7 +39,7 @@ impl UsageService {
         let detail = match choice {
             Some(true) => "own jobs: shared with PIs",
             Some(false) => "own jobs: not shared",
-            None => "own jobs: as the group decides",
+            None => "own jobs: as set for the group",
         };
         let about = ActivityDetails { person: Some(person), subject: &row.name, detail };
         record(&mut tx, actor, ActivityEventKind::JobSharingSet, about, core.clock.now()).await?;

@@ -204,7 +204,7 @@ impl UsageJobOutcome {
             Self::Cancelled => "Cancelled",
             Self::Interrupted => "Interrupted by the cluster",
             Self::NodeFailed => "Node failed",
-            Self::MissedDeadline => "Missed its deadline",
+            Self::MissedDeadline => "Missed deadline",
         }
     }
 
@@ -243,7 +243,7 @@ mod tests {
         let outcome = UsageJobOutcome::from_state;
         assert_eq!(outcome(JobState::NodeFail).title(), "Node failed", "not a failure of the program");
         assert_eq!(outcome(JobState::BootFail), outcome(JobState::NodeFail));
-        assert_eq!(outcome(JobState::Deadline).title(), "Missed its deadline", "not a timeout");
+        assert_eq!(outcome(JobState::Deadline).title(), "Missed deadline", "not a timeout");
         assert_eq!(UsageJobOutcome::from_state(JobState::Running), UsageJobOutcome::Running);
         assert!(UsageJobOutcome::from_state(JobState::NodeFail).is_lost() && !UsageJobOutcome::Cancelled.is_lost());
     }

@@ -107,7 +107,7 @@ impl GroupUsage {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SetUserNameError {
-    #[error("The group has named the maximum number of user names. Clear some first.")]
+    #[error("The group has reached the maximum number of names. Clear some first.")]
     TooMany,
     /// Not allowed, gone, or an internal error.
     #[error(transparent)]

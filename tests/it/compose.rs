@@ -332,7 +332,7 @@ async fn missing_files_and_jobs_are_told_of_before_submitting() {
     assert_eq!(ended("carol", &job).await, "FAILED");
     let again = format!("/jobs/key/{job}/again");
     let page = crate::queue::wait_for_list(&carol, &again, "it says what went wrong", |page| {
-        page.select_text(".alert").contains("What went wrong with it")
+        page.select_text(".alert").contains("What went wrong")
     })
     .await;
     assert_eq!(page.attribute(".alert a", "href"), format!("/jobs/key/{job}"));

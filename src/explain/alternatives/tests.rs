@@ -23,7 +23,7 @@ fn less_time_comes_first() {
     let request = JobRequest { minutes: Some(1440), ..JobRequest::default() };
     let found = alternatives(&request, &cluster("narval"));
     let words: Vec<&str> = found.iter().map(|one| one.words.as_str()).collect();
-    assert_eq!(words, ["with 12 h instead of 1 d", "with 3 h instead of 1 d", "with 1 h instead of 1 d"]);
+    assert_eq!(words, ["with 12 h instead of 1 day", "with 3 h instead of 1 day", "with 1 h instead of 1 day"]);
     assert_eq!(found[1].changes, [(RequestField::Time, "3:00:00".to_owned())]);
     assert_eq!(found[1].args, ["--time=03:00:00"]);
     assert!(of(&JobRequest { minutes: Some(60), ..JobRequest::default() }, "narval").is_empty());
@@ -88,9 +88,9 @@ fn only_what_is_notably_sooner_is_shown() {
     assert_eq!(
         sentences,
         [
-            "with 3: immediately instead of in about 2 d 4 h",
-            "with 2: in about 20 min instead of in about 2 d 4 h",
-            "with 1: in about 11 h 15 min instead of in about 2 d 4 h",
+            "with 3: immediately instead of in about 2 days 4 h",
+            "with 2: in about 20 min instead of in about 2 days 4 h",
+            "with 1: in about 11 h 15 min instead of in about 2 days 4 h",
         ]
     );
     let refused = compare_starts(now, &TestOnlyAnswer::Refused("no".into()), &tried(&[5000]));

@@ -78,7 +78,10 @@ fn check_nodes(request: &JobRequest, candidates: &[&Partition], collector: &mut 
     if largest > 0 && u64::from(asked) > largest {
         collector.add_refused(
             RequestField::Nodes,
-            format!("It requests {}, and there are only {largest}.", format::count(asked.into(), "node")),
+            format!(
+                "It requests {}, and there are only {largest}. Request fewer.",
+                format::count(asked.into(), "node")
+            ),
         );
         return;
     }
@@ -87,14 +90,22 @@ fn check_nodes(request: &JobRequest, candidates: &[&Partition], collector: &mut 
             collector.add_by_rule(
                 "jobs.types",
                 RequestField::Nodes,
-                format!("Jobs in {} can use at most {}.", job_type.name, format::count(most.into(), "node")),
+                format!(
+                    "Jobs in {} can use at most {}. Request fewer.",
+                    job_type.name,
+                    format::count(most.into(), "node")
+                ),
             );
         }
         if let Some(least) = job_type.min_nodes.filter(|least| asked < *least) {
             collector.add_by_rule(
                 "jobs.types",
                 RequestField::Nodes,
-                format!("Jobs in {} must use at least {}.", job_type.name, format::count(least.into(), "node")),
+                format!(
+                    "Jobs in {} must use at least {}. Request more.",
+                    job_type.name,
+                    format::count(least.into(), "node")
+                ),
             );
         }
     }

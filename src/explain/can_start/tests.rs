@@ -49,7 +49,7 @@ fn time_is_held_against_the_tightest_limit() {
     let long = JobRequest { minutes: Some(2 * 1440), ..partition("gpu") };
     let problem = one(&demo, &JobRequest { gpus: Some(gpus(None, 1)), ..long });
     assert_eq!((problem.sets, problem.severity), (RequestField::Time, RequestProblemSeverity::Refused));
-    assert!(problem.sentence.contains("for at most 1 d, and this one requests 2 d"), "{problem:?}");
+    assert!(problem.sentence.contains("for at most 1 day, and this one requests 2 days"), "{problem:?}");
     let debug = JobRequest { qos: Some("debug".into()), minutes: Some(45), ..partition("debug") };
     assert!(one(&demo, &debug).sentence.starts_with("Jobs in debug can run for at most 30 min"));
     let short = JobRequest { minutes: Some(10), ..JobRequest::default() };

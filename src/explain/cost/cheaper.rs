@@ -65,7 +65,7 @@ fn less_memory(request: &JobRequest, cluster: &ComposeCluster, now: &JobHourlyCo
     let changed = JobRequest { memory: Some(memory_then), ..request.clone() };
     cheaper_if_changed(&changed, cluster, now, vec![(sets, format::memory_option(mb))], |paid| {
         format!(
-            "With {}{each} instead of {} it would cost {paid} per hour. That much memory is included with your \
+            "With {}{each} instead of {}, it would cost {paid} per hour. That much memory is included with your \
              cores and GPUs.",
             format::memory(mb),
             format::memory(asked)
@@ -83,7 +83,7 @@ fn fewer_cores(request: &JobRequest, cluster: &ComposeCluster, now: &JobHourlyCo
     let each = if request.all_tasks() > 1 { " per task" } else { "" };
     cheaper_if_changed(&changed, cluster, now, vec![(RequestField::Cores, cores.to_string())], |paid| {
         format!(
-            "With {cores} cores{each} instead of {asked} it would cost {paid} per hour: that many are included with the GPUs."
+            "With {cores} cores{each} instead of {asked}, it would cost {paid} per hour: that many are included with the GPUs."
         )
     })
 }

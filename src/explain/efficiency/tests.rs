@@ -37,7 +37,7 @@ fn a_job_that_asked_for_too_much() {
         [
             ("Cores", "1", "8 cores", Some(13), UsageJudgement::Low),
             ("Memory", "10 GB", "64 GB", Some(16), UsageJudgement::Low),
-            ("Time", "2 h", "1 d", Some(8), UsageJudgement::Low),
+            ("Time", "2 h", "1 day", Some(8), UsageJudgement::Low),
         ]
     );
     assert!(found.figures[0].note.contains("about one core"));

@@ -163,7 +163,7 @@ pub(super) const MESSAGES: &[KnownSbatchMessage] = &[
     message(
         &["requested partition configuration not available now"],
         &[RequestField::Partition, RequestField::Nodes, RequestField::Time],
-        "The partition can't accept this job now: it requests more nodes or time than the partition allows, or the partition is closed.",
+        "The partition can't accept this job now: it requests more nodes or time than the partition allows, or the partition is closed. Request less, or choose another partition.",
     ),
     message(
         &[
@@ -202,24 +202,28 @@ pub(super) const MESSAGES: &[KnownSbatchMessage] = &[
     message(
         &["requested reservation is invalid", "reservation"],
         &[RequestField::Other],
-        "The reservation doesn't exist, has ended, or isn't yours.",
+        "The reservation doesn't exist, has ended, or isn't yours. Choose another one, or none.",
     ),
     message(
         &["invalid license specification"],
         &[RequestField::Other],
-        "It requests a licence that this cluster doesn't have (--licenses).",
+        "It requests a licence that this cluster doesn't have (--licenses). Check its name, or remove the option.",
     ),
     message(
         &["begin specification", "invalid time specification"],
         &[RequestField::Other],
-        "The start time isn't valid (--begin).",
+        "The start time isn't valid (--begin). Correct it, or remove the option.",
     ),
     message(
         &["unrecognized option", "invalid option", "requires an argument", "is ambiguous"],
         &[RequestField::Other],
         "The cluster doesn't recognise one of the options in the script. Its message below names the option.",
     ),
-    message(&["invalid --signal specification"], &[RequestField::Warn], "The signal isn't valid (--signal)."),
+    message(
+        &["invalid --signal specification"],
+        &[RequestField::Warn],
+        "The signal isn't valid (--signal). Correct it, or remove the option.",
+    ),
     message(&["batch script is empty"], &[], "The script is empty."),
     message(
         &["does not look like a batch script"],

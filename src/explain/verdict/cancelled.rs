@@ -24,11 +24,9 @@ pub fn cancelled(ended: &EndedJobFacts<'_>) -> JobVerdict {
     let never = impossible_request(ended).filter(|_| ended.never_began() && !own);
     match (by, never) {
         (_, Some(verdict)) => verdict,
-        (Some(_), _) if own => JobVerdict::new(
-            VerdictTone::Neutral,
-            "Cancelled by its owner",
-            format!("It was cancelled{when} from its owner's account."),
-        ),
+        (Some(_), _) if own => {
+            JobVerdict::new(VerdictTone::Neutral, "Cancelled by its owner", format!("Its owner cancelled it{when}."))
+        }
         (Some(name), _) if name == "0" || name == "root" => JobVerdict::new(
             VerdictTone::Warning,
             "Cancelled by the centre",

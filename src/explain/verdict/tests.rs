@@ -105,7 +105,7 @@ fn ends_of_a_newer_version() {
         ("nine", "Failed with an error", "It ended with exit code 9: an error specific to the program"),
         ("segfault", "Stopped or crashed", "It ended with signal 11, SIGSEGV: it crashed"),
         ("oom", "Out of memory", "100 MB of memory it requested"),
-        ("nodefail", "Node failed", "isn't caused by your program"),
+        ("nodefail", "Node failed", "Your program didn't cause this"),
     ] {
         let job = jobs.iter().find(|job| job.name == name).unwrap();
         let told = verdict(&EndedJobFacts::new(job));
@@ -135,7 +135,7 @@ fn jobs_that_never_began() {
 fn who_cancelled_it() {
     let job = job(JobState::Cancelled);
     let by = |who| verdict(&EndedJobFacts { cancelled_by: who, ..EndedJobFacts::new(&job) });
-    assert_eq!(by(Some("ada")).text, "It was cancelled after 12 min from its owner's account.");
+    assert_eq!(by(Some("ada")).text, "Its owner cancelled it after 12 min.");
     assert_eq!(by(Some("bob")).text, "It was cancelled after 12 min by bob.");
     assert_eq!(by(Some("31001")).text, "It was cancelled after 12 min by user ID 31001.");
     assert_eq!(by(Some("0")).tone, VerdictTone::Warning);
@@ -159,7 +159,7 @@ fn other_ends() {
     }
     let submitted = SlurmJob { submitted: Some(UnixTime(1_794_833_843)), ..job(JobState::Deadline) };
     let told = verdict(&EndedJobFacts::new(&submitted));
-    assert_eq!(told.title, "Missed its deadline");
+    assert_eq!(told.title, "Missed deadline");
     assert!(told.text.contains(&format!("submitted {}", UnixTime(1_794_833_843).words())), "{}", told.text);
     assert_eq!(verdict(&EndedJobFacts::new(&job(JobState::Running))).tone, VerdictTone::Neutral);
 }

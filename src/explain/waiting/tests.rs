@@ -137,7 +137,7 @@ fn an_ordinary_wait_tells_of_the_queue() {
     let advice = told.advice.join(" ");
     for part in [
         "estimate",
-        "Its time limit is 1 d.",
+        "Its time limit is 1 day.",
         "12 other jobs of yours are pending; they compete",
         "7 jobs of other group members are also pending",
         "more than its share",
@@ -195,10 +195,10 @@ fn limits_with_figures() {
     let mut job = job("PartitionTimeLimit");
     job.time_limit = TimeLimit::Minutes(4320);
     let told = explain_wait(&WaitingJob { partition_max_minutes: Some(1440), ..WaitingJob::new(&job, NOW) });
-    assert!(told.sentence.contains("requests 3 d") && told.sentence.contains("time limit is 1 d"));
-    assert_eq!(told.advice[0], "Reduce its time limit to 1 d or less.");
+    assert!(told.sentence.contains("requests 3 days") && told.sentence.contains("time limit is 1 day"));
+    assert_eq!(told.advice[0], "Reduce its time limit to 1 day or less.");
     "QOSMaxWallDurationPerJobLimit".clone_into(&mut job.reason);
-    assert!(explain_wait(&WaitingJob::new(&job, NOW)).sentence.contains("3 d, more than a single job is allowed"));
+    assert!(explain_wait(&WaitingJob::new(&job, NOW)).sentence.contains("3 days, more than a single job is allowed"));
     "JobArrayTaskLimit".clone_into(&mut job.reason);
     job.tasks = ArrayTaskSet::parse("1-50%3");
     assert!(explain_wait(&WaitingJob::new(&job, NOW)).sentence.contains("this array to 3 tasks"));

@@ -21,7 +21,8 @@ use crate::store::{self, StoreError, submissions};
 const MAX_SENDS: i64 = 3;
 
 /// Shown while the owner is signed out.
-const OWNER_AWAY_MESSAGE: &str = "You're signed out, and the portal may not use your SSH key while you're away.";
+const OWNER_AWAY_MESSAGE: &str =
+    "You're signed out, and you haven't allowed the portal to use your SSH key while you're away.";
 /// Shown after searches that found nothing.
 const NOT_ARRIVED_MESSAGE: &str = "The job didn't reach Slurm.";
 

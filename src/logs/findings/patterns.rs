@@ -95,7 +95,7 @@ pub fn describe(kind: LogFindingKind, line: &str) -> (&'static str, String) {
         LogFindingKind::Preempted => {
             ("Preempted by another job", "Resubmit the job. A program that saves checkpoints loses little.")
         }
-        LogFindingKind::NodeFailure => ("Node failed", "This isn't caused by your program. Resubmit the job."),
+        LogFindingKind::NodeFailure => ("Node failed", "Your program didn't cause this. Resubmit the job."),
         LogFindingKind::Cancelled => ("Job cancelled", "If you didn't cancel it, ask your group or the centre."),
         LogFindingKind::LineEnds => (
             "The script has Windows line endings",

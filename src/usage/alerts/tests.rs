@@ -65,7 +65,7 @@ fn failing_in_numbers_is_told() {
     assert_eq!(news.dedup_key, "failing:key:bob:20773");
     assert_eq!(
         news.text,
-        "7 of 12 jobs by Bob that ended on Harbour on 16 Nov 2026 were unsuccessful. They may need help."
+        "7 of 12 jobs by Bob that ended on Harbour on 16 Nov 2026 were unsuccessful. Bob may need help."
     );
 }
 

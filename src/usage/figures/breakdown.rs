@@ -57,7 +57,7 @@ impl FiguresBreakdown {
             return String::new();
         }
         let of = if self.kind == BreakdownKind::Qos { "QOS" } else { "partition" };
-        format!("Not known: older usage, loaded before the portal recorded the {of}, and jobs without one.")
+        format!("Unknown: older usage, loaded before the portal recorded the {of}, and jobs without one.")
     }
 }
 

@@ -156,7 +156,7 @@ impl ReportBreakdown {
         }
         let is_cut = breakdown.known.len() > MAX_BREAKDOWN_ROWS;
         if breakdown.unknown.is_some() || is_cut {
-            rows.push(row(if is_cut { "Others, or not known" } else { "Not known" }, true, &rest));
+            rows.push(row(if is_cut { "Other or unknown" } else { "Unknown" }, true, &rest));
         }
         Some(Self {
             title: breakdown.kind.heading().to_owned(),

@@ -62,8 +62,8 @@ async fn own_jobs_that_left_the_queue_open() {
         let page = world.member.get(link).await;
         assert_eq!(page.status, 200, "{link}: {}", page.text());
         let said = page.select_text("main");
-        assert!(said.contains("The portal has no record of this job itself"), "{said}");
-        for words in ["No longer known", "exit code", "4 cores", "def-one", "Requested and used"] {
+        assert!(said.contains("The portal didn't record this job"), "{said}");
+        for words in ["timeline are missing", "exit code", "4 cores", "def-one", "Requested and used"] {
             assert!(said.contains(words), "{words}: {said}");
         }
         assert!(page.select_all("#evil").is_empty());

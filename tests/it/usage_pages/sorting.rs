@@ -167,7 +167,7 @@ async fn usage_is_broken_down_by_partition_qos_and_gpu_model() {
     assert_eq!(with_t4.select_all("tbody .use-name .cell-sub:nth-child(2)"), ["gpus", "wide"]);
     assert!(world.pi.get(&world.url("usage/jobs?qos=nothing")).await.text().contains("No matching jobs"));
     // What is not known by QOS is said, and everything adds up.
-    assert!(page.select_text("#use-qos").contains("Not known"), "{}", page.select_text("#use-qos"));
+    assert!(page.select_text("#use-qos").contains("Unknown"), "{}", page.select_text("#use-qos"));
     let csv = world.pi.get(&world.url("usage/breakdown.csv")).await;
     let of = |kind: &str| -> f64 {
         let rows = csv.text().lines().filter(|row| row.starts_with(&format!("\"{kind}\"")));

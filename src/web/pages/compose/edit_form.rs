@@ -58,9 +58,10 @@ fn read_script_into_form(draft: &mut JobDraft) -> ComposeNotice {
         return ComposeNotice::new("info", "No options found", text);
     }
     let count = options.len() - draft.fill_from_script(&script, &options);
-    let text = format!(
-        "{count} of {} options were read into the form. Any others are under Other sbatch options.",
-        options.len()
-    );
+    let text = match options.len() {
+        1 if count == 1 => "The option was read into the form.".to_owned(),
+        all if count == all => format!("All {all} options were read into the form."),
+        all => format!("{count} of {all} options were read into the form. The rest are under Other sbatch options."),
+    };
     ComposeNotice::new("ok", "Script options imported", text)
 }

@@ -277,7 +277,7 @@ fn list_job_types(cluster: &ComposeCluster) -> Vec<(String, String)> {
     open.map(|partition| (partition.name.clone(), partition_label(partition, cluster))).collect()
 }
 
-/// A partition with what it offers: `gpu: t4 and v100 GPUs, up to 1 d`.
+/// A partition with what it offers: `gpu: t4 and v100 GPUs, up to 1 day`.
 fn partition_label(partition: &Partition, cluster: &ComposeCluster) -> String {
     let models: Vec<&str> = partition.gpus.iter().filter_map(|gpu| gpu.model.as_deref()).take(4).collect();
     let mut facts = Vec::new();

@@ -75,7 +75,7 @@ impl HomeClusters {
 
     /// The names of those that aren't connected.
     pub fn away_names(&self) -> String {
-        join_names(self.away.iter().map(|line| line.cluster.title.as_str()))
+        join_names(self.away.iter().map(|line| line.cluster.title.as_str()), "and")
     }
 
     /// What needs attention on a cluster that isn't connected.
@@ -125,13 +125,13 @@ impl HomeClusterLine {
     }
 }
 
-/// `A`, `A and B`, `A, B and C`.
-pub fn join_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+/// `A`, `A and B`, `A, B and C`; or with another word than "and".
+pub fn join_names<'a>(names: impl Iterator<Item = &'a str>, conjunction: &str) -> String {
     let names: Vec<&str> = names.collect();
     match names.as_slice() {
         [] => String::new(),
         [only] => (*only).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+        [first @ .., last] => format!("{} {conjunction} {last}", first.join(", ")),
     }
 }
 
@@ -144,7 +144,8 @@ mod tests {
         for (names, expected) in
             [(&[][..], ""), (&["Fram"], "Fram"), (&["A", "B"], "A and B"), (&["A", "B", "C"], "A, B and C")]
         {
-            assert_eq!(join_names(names.iter().copied()), expected);
+            assert_eq!(join_names(names.iter().copied(), "and"), expected);
         }
+        assert_eq!(join_names(["A", "B", "C"].into_iter(), "or"), "A, B or C");
     }
 }

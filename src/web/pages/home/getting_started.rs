@@ -59,7 +59,7 @@ pub fn admin_steps(
         completed_step("Set up the portal"),
         step(
             "Create your group",
-            "Enter the name of your lab. Its members, jobs and usage figures are collected under it.",
+            "Enter the name of your lab. Its page brings together its members and their usage.",
             ("/groups", "Create a group"),
             overview.first_group.is_some(),
         ),
@@ -112,7 +112,7 @@ pub fn member_steps(
             done.was_connected,
         ));
         steps.extend(account_steps(without_accounts));
-        let text = "Try a small example job that is ready to submit, or select New job above to choose a recipe.";
+        let text = "Try a small example job that's ready to submit, or select New job above to choose a recipe.";
         steps.push(step("Run your first job", text, (EXAMPLE_PATH, "Try an example"), done.has_run));
     }
     steps.push(second_factor_step(done.has_totp));

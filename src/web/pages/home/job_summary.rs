@@ -123,8 +123,8 @@ fn explain_stale(queues: &[PersonClusterQueue]) -> Vec<(String, String)> {
         [] => {}
         [(queue, stale)] => sentences.push((stale.sentence.clone(), queue.cluster().slug.clone())),
         several => {
-            let names = join_names(several.iter().map(|(queue, _)| queue.cluster().title.as_str()));
-            let sentence = format!("You're not connected to {names}. This page shows their last known state.");
+            let names = join_names(several.iter().map(|(queue, _)| queue.cluster().title.as_str()), "or");
+            let sentence = format!("You're not connected to {names}. This page shows the last known state.");
             sentences.push((sentence, String::new()));
         }
     }

@@ -100,14 +100,18 @@ impl JobList {
     fn filters_in_words(&self) -> String {
         let state = self.chips.iter().find(|(.., is_on)| *is_on).map_or("", |(_, label, ..)| label);
         let cluster = self.queues.iter().find(|queue| queue.cluster().slug == self.view.cluster);
-        let sort = SORT_ORDERS.iter().find(|(name, _)| *name == self.view.sort).map_or("", |(_, label)| label);
+        let sort = match self.view.sort.as_str() {
+            "" => String::new(),
+            "name" => "sorted by name".to_owned(),
+            sort => SORT_ORDERS.iter().find(|(name, _)| *name == sort).map_or("", |(_, label)| label).to_lowercase(),
+        };
         let text = self.view.q.trim();
         let parts = [
             if self.view.state.is_empty() { String::new() } else { state.to_owned() },
             cluster.map(|queue| queue.cluster().title.clone()).unwrap_or_default(),
             self.view.account.clone(),
             if text.is_empty() { String::new() } else { format!("“{text}”") },
-            if self.view.sort.is_empty() { String::new() } else { sort.to_lowercase() },
+            sort,
         ];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
     }

@@ -363,7 +363,7 @@ pub const fn state_label(state: JobState) -> (&'static str, &'static str) {
         JobState::NodeFail => ("failed", "Node failed"),
         JobState::BootFail => ("failed", "Node failed to boot"),
         JobState::Preempted => ("warning", "Preempted"),
-        JobState::Deadline => ("failed", "Missed its deadline"),
+        JobState::Deadline => ("failed", "Missed deadline"),
         JobState::Revoked => ("neutral", "Moved to another cluster"),
         JobState::Unknown => ("unknown", "Unknown state"),
     }

@@ -193,7 +193,7 @@ mod tests {
         assert_eq!((last.title, last.at, last.is_ahead), ("Deadline", UnixTime(5000), true));
         (record.job.state, record.job.end, record.is_over) = (JobState::Deadline, Some(UnixTime(900)), true);
         let events = build_timeline(&record, &[], Some(UnixTime(5000)), UnixTime(1000));
-        assert_eq!(events.last().unwrap().title, "Missed its deadline");
+        assert_eq!(events.last().unwrap().title, "Missed deadline");
     }
 
     #[test]

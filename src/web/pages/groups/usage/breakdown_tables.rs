@@ -83,7 +83,7 @@ fn breakdown_table(
         table_row(name, href, sums)
     };
     let mut rows: Vec<BreakdownTableRow> = breakdown.known.iter().take(MAX_ROWS).map(row).collect();
-    rows.extend(breakdown.unknown.iter().map(|sums| table_row("Not known", String::new(), sums)));
+    rows.extend(breakdown.unknown.iter().map(|sums| table_row("Unknown", String::new(), sums)));
     Some(BreakdownTable {
         code,
         title: kind.heading(),

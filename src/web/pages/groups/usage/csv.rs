@@ -136,7 +136,7 @@ fn render_breakdown(figures: &UsageFigures, measure: UsageMeasure) -> String {
     let mut text = format_row(&["by", "name", "core hours", "GPU hours", "jobs ended"]);
     for kind in BreakdownKind::ALL {
         let breakdown = figures.breakdown(kind, measure);
-        let unknown = breakdown.unknown.iter().map(|sums| ("not known", sums));
+        let unknown = breakdown.unknown.iter().map(|sums| ("unknown", sums));
         let known = breakdown.known.iter().map(|sums| match sums.name.as_str() {
             "" => ("unknown model", sums),
             name => (name, sums),

@@ -95,7 +95,7 @@ pub async fn get(request: GroupUsageRequest) -> HandlerResult {
         ("failed", "Failed"),
         ("out-of-time", "Timed out"),
         ("out-of-memory", "Out of memory"),
-        ("missed-deadline", "Missed its deadline"),
+        ("missed-deadline", "Missed deadline"),
         ("node-failed", "Node failed"),
         ("interrupted", "Interrupted"),
         ("cancelled", "Cancelled"),

@@ -66,7 +66,7 @@ pub fn collect_notes(view: &GroupUsage, figures: &UsageFigures, filter: &UsageFi
         let days = format::count(figures.missing, "day");
         let verb = if figures.missing == 1 { "is" } else { "are" };
         let title = format!("{days} of this period {verb} not loaded yet.");
-        notes.push(UsageNote::new("info", title, "The figures don't include usage from then."));
+        notes.push(UsageNote::new("info", title, "Until then, the figures are too low."));
     }
     if figures.is_cut {
         let title = "A day in this period had more jobs than the portal can load.".to_owned();
