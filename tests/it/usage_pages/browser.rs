@@ -37,7 +37,7 @@ async fn audit_all(width: u32) {
     look(&browser, "days of one's own choice").await;
     let max = world.portal.person_id("max").await;
     browser.go(&world.url(&format!("usage/jobs?member=p{max}"))).await;
-    browser.wait_for_text("Jobs of max").await;
+    browser.wait_for_text("max's jobs").await;
     keep(&browser, &format!("use-jobs-{width}")).await;
     look(&browser, "jobs").await;
     browser.go(&world.url("accounts")).await;

@@ -32,7 +32,7 @@ async fn pi_reaches_last_months_gpu_hours_of_a_member_in_four_clicks() {
     let hours = october_hours();
     assert!(row.as_str().unwrap().contains(&hours.to_string()), "{hours} GPU hours in {row}");
     pi.press("max").await;
-    pi.browser.wait_for_text("Jobs of max").await;
+    pi.browser.wait_for_text("max's jobs").await;
     assert!(pi.browser.text().await.contains(&format!("{hours} GPU hours")), "{}", pi.browser.text().await);
     assert!(pi.clicks <= 4, "{} clicks", pi.clicks);
     pi.browser.close().await;

@@ -53,13 +53,20 @@ pub fn confirmation_prompt(verb: JobAction, name: &SelectionName) -> JobActionPr
         JobAction::Requeue => JobActionPrompt {
             title: format!("Requeue {jobs}?"),
             button: format!("Requeue {what}"),
-            effect: "Running jobs stop and go back into the queue with the same job ID. Later, they start again from the beginning. Any progress that a program hasn't saved is lost.",
+            effect: match name.stages {
+                SelectionStages::OneRunning => {
+                    "The job stops, goes back into the queue with the same job ID, and later starts again from the beginning. Any progress the program hasn't saved is lost."
+                }
+                _ => {
+                    "Running jobs stop, go back into the queue with the same job ID, and later start again from the beginning. Any progress a program hasn't saved is lost."
+                }
+            },
             kind: "danger",
         },
         JobAction::Top => JobActionPrompt {
             title: format!("Move {jobs} to the top of your jobs?"),
             button: "Move to top".to_owned(),
-            effect: "Your other pending jobs come after and may start later. Other people's jobs aren't affected. Some centres don't allow this.",
+            effect: "Your other pending jobs move down and may start later. Other people's jobs aren't affected. Some centres don't allow this.",
             kind: "primary",
         },
     }
