@@ -67,7 +67,7 @@ pub const BLOCKING_REASONS: &[ReasonEntry] = &[
         "InvalidAccount",
         WaitKind::Never,
         "Account not valid",
-        "Its account isn't valid here, or no longer is.",
+        "Its account isn't valid here, or is no longer valid.",
         "Choose another account.",
     ),
     (

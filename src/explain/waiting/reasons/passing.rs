@@ -52,7 +52,7 @@ pub const PASSING_REASONS: &[ReasonEntry] = &[
         WaitKind::Normal,
         "Waiting for matching nodes",
         "No node with the requested features is free.",
-        "If you requested features with --constraint, fewer of them match more nodes.",
+        "If you requested features with --constraint, request fewer of them: more nodes will match.",
     ),
     ("Licenses", WaitKind::Normal, "Waiting for a licence", "All licences that it requests are in use.", ""),
     (
@@ -80,7 +80,7 @@ pub const PASSING_REASONS: &[ReasonEntry] = &[
         "FedJobLock",
         WaitKind::Normal,
         "Choosing a cluster",
-        "The clusters of a federation are deciding which of them runs it.",
+        "The clusters in this federation are deciding which of them runs it.",
         "",
     ),
     ("Dependency", WaitKind::Depends, "Waiting for another job", "It's set to start after another job.", ""),
@@ -88,7 +88,7 @@ pub const PASSING_REASONS: &[ReasonEntry] = &[
         "JobHeldUser",
         WaitKind::Held,
         "Held",
-        "Its owner, or someone allowed to, put it on hold. It can't start until it's released.",
+        "Its owner, or someone else who is allowed to, put it on hold. It can't start until it's released.",
         "Its owner can release it; then it returns to the queue.",
     ),
     (
@@ -119,7 +119,7 @@ pub const PASSING_REASONS: &[ReasonEntry] = &[
         "It's scheduled to start later, or it was just requeued.",
         "",
     ),
-    ("Reservation", WaitKind::Later, "Waiting for its reservation", "Nodes are reserved for it from a later time.", ""),
+    ("Reservation", WaitKind::Later, "Waiting for its reservation", "Its reservation starts later.", ""),
     (
         "NonZeroExitCode",
         WaitKind::Normal,

@@ -169,7 +169,7 @@ fn choose_failed_tasks(draft: &mut JobDraft, job_or_array: &JobOrArray) -> Compo
         let text = format!("The job array now has only the {count} that failed: {tasks}. Check the form, then submit.");
         ComposeNotice::new("info", "Only failed tasks", text)
     } else {
-        let text = "The tasks of this job array are consecutive parts of one run. The form has all of them.";
+        let text = "The tasks of this job array are consecutive parts of one run, so the form has all of them.";
         ComposeNotice::new("info", "Failed tasks can't run alone", text)
     }
 }

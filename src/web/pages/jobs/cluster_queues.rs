@@ -75,7 +75,7 @@ impl PersonClusterQueue {
         };
         if self.cluster().alarm_at().is_some() {
             return stale(
-                format!("The portal doesn't contact {title} until an administrator has checked its changed host key."),
+                format!("The portal won't contact {title} until an administrator has checked its new host key."),
                 "",
                 false,
             );

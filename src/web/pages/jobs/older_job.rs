@@ -26,7 +26,7 @@ impl OlderJobNote {
         let advice = if found.queue.is_connected {
             format!("If Slurm's accounting on {title} still has the job, the rest appears here in a moment.")
         } else {
-            format!("Connect to {title}, and the portal asks Slurm's accounting for the rest.")
+            format!("Connect to {title}, and the portal will ask Slurm's accounting for the rest.")
         };
         Some(Self { outcome: older.outcome().title(), advice })
     }

@@ -55,7 +55,7 @@ pub fn build_timeline(
         let (title, detail) = if waited.is_some_and(|at| at > now) {
             ("Earliest start", "The start time you requested.")
         } else {
-            ("Eligible to start", "Its start time or dependencies were met.")
+            ("Eligible to start", "Its start time was reached, or its dependencies were met.")
         };
         add(waited, "waiting", title, detail.to_owned());
     }
@@ -83,7 +83,7 @@ pub fn build_timeline(
             job.start.filter(|at| *at > now && !is_held && Some(*at) != waited),
             "waiting",
             "Estimated start",
-            "Slurm's estimate, which changes.".to_owned(),
+            "Slurm's estimate, which may change.".to_owned(),
         );
     } else {
         let started = job.start.filter(|_| has_started(job));

@@ -52,7 +52,7 @@ pub fn collect_notes(view: &GroupUsage, figures: &UsageFigures, filter: &UsageFi
         if facts.is_narrow && !hidden.contains(&facts.cluster) {
             hidden.push(facts.cluster);
             let title = format!("{} may hide other people's jobs.", facts.title);
-            let text = "The cluster hides them from you, or doesn't say whether it does. Figures from there may include only your own usage, so totals may be too low. Ask the centre to make a PI or another member account coordinator. Once they have connected, everyone in the group sees the figures of the whole account.";
+            let text = "The cluster hides them from you, or doesn't say whether it does. Figures from there may include only your own usage, so totals may be too low. Ask the centre to make a PI or another member an account coordinator. Once they have connected, everyone in the group sees the figures of the whole account.";
             notes.push(UsageNote::new("warning", title, text));
         }
     }

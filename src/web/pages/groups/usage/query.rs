@@ -97,7 +97,7 @@ impl UsagePeriod {
             Self::Days90 => "the last 90 days".into(),
             Self::Year => "the last 365 days".into(),
             Self::Month(month) => month.words(),
-            Self::Allocation => "the allocation's period".into(),
+            Self::Allocation => "the allocation period".into(),
             Self::Custom(..) => "the selected period".into(),
         }
     }
