@@ -53,13 +53,10 @@ pub fn confirmation_prompt(verb: JobAction, name: &SelectionName) -> JobActionPr
         JobAction::Requeue => JobActionPrompt {
             title: format!("Requeue {jobs}?"),
             button: format!("Requeue {what}"),
-            effect: match name.stages {
-                SelectionStages::OneRunning => {
-                    "The job stops, goes back into the queue with the same job ID, and later starts again from the beginning. Any progress the program hasn't saved is lost."
-                }
-                _ => {
-                    "Running jobs stop, go back into the queue with the same job ID, and later start again from the beginning. Any progress a program hasn't saved is lost."
-                }
+            effect: if name.stages == SelectionStages::OneRunning {
+                "The job stops, goes back into the queue with the same job ID, and later starts again from the beginning. Any progress the program hasn't saved is lost."
+            } else {
+                "Running jobs stop, go back into the queue with the same job ID, and later start again from the beginning. Any progress a program hasn't saved is lost."
             },
             kind: "danger",
         },
