@@ -203,7 +203,7 @@ async fn audit_connecting(browser: &Browser, user: &str) {
     browser.wait_for_text("Enter your one-time code").await;
     audit(browser, "a question").await;
     browser.say("000000").await;
-    browser.wait_for_text("The cluster asks again").await;
+    browser.wait_for_text("The cluster is asking again").await;
     audit(browser, "a question again").await;
     browser.say(&cluster.code(user)).await;
     browser.wait_for_text("About this cluster").await;
@@ -226,7 +226,7 @@ async fn audit_connecting(browser: &Browser, user: &str) {
     browser.audit_page("/").await;
     assert!(cluster.script(&["push", "deny", user]).status.success());
     browser.go("/clusters/duo").await;
-    browser.wait_for_text("The cluster asks again").await;
+    browser.wait_for_text("The cluster is asking again").await;
     audit(browser, "Duo again").await;
     browser.press("Cancel").await;
 

@@ -123,7 +123,7 @@ async fn a_member_connects_by_key_and_by_code_and_a_restart_changes_nothing() {
     })
     .await;
     member.answer("000000").await;
-    member.wait_for_text("The cluster asks again").await;
+    member.wait_for_text("The cluster is asking again").await;
     member.answer(&cluster.code("asmith")).await;
     member.wait_for_text("Connected as asmith on Harbour with codes").await;
 

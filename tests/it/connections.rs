@@ -31,7 +31,7 @@ async fn one_time_code_is_entered_on_the_page() {
     let asked = alice.wait_until_asked("mfa", "Verification code").await;
     assert!(asked.text().contains("Enter your one-time code"));
     alice.answer("mfa", &asked, "000000").await;
-    let asked = alice.wait_until_asked("mfa", "The cluster asks again").await;
+    let asked = alice.wait_until_asked("mfa", "The cluster is asking again").await;
     alice.answer("mfa", &asked, &Cluster::get().code("alice")).await;
     alice.wait_until_connected("mfa").await;
 }

@@ -44,7 +44,7 @@ flashes! {
     SignInExpired = "ran-out", "warning", "Your sign-in expired, or the code was wrong too many times. Start again with your password.";
     PasswordChanged = "password-changed", "ok", "Password changed. All your other devices are signed out.";
     PasswordReset = "password-reset", "ok", "Password changed. Sign in with your new password.";
-    PasswordResetKeysLost = "password-reset-keys-lost", "warning", "Password changed. Your SSH key was deleted because only your old password could open it. Sign in, create a new key and register it with your clusters.";
+    PasswordResetKeysLost = "password-reset-keys-lost", "warning", "Password changed. Your SSH key was deleted because only your old password could decrypt it. Sign in, create a new key and register it with your clusters.";
     NameChanged = "name-changed", "ok", "Name saved.";
     DeviceEnded = "device-ended", "ok", "Device signed out.";
     SecondFactorOff = "second-factor-off", "warning", "The second factor is off. You now sign in with just your password.";
