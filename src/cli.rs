@@ -154,7 +154,7 @@ impl PasswordSourceArgs {
         let first = rpassword::prompt_password("New password: ")?;
         let again = rpassword::prompt_password("Repeat password: ")?;
         if first != again {
-            bail!("The two passwords are different. Nothing was changed.");
+            bail!("The two passwords don't match. Nothing was changed.");
         }
         Ok(SecretString::from(first))
     }

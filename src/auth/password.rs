@@ -30,7 +30,7 @@ pub enum PasswordError {
     #[error("Choose a password that doesn't contain your user name.")]
     ContainsName,
     /// The two fields differ.
-    #[error("The two passwords are different.")]
+    #[error("The two passwords don't match.")]
     Differ,
 }
 

@@ -19,7 +19,7 @@ pub enum ClusterChangeError {
     /// The title is invalid.
     #[error("{0}")]
     Title(&'static str),
-    #[error("A cluster with this short name already exists.")]
+    #[error("A cluster with this short name already exists. Choose another one.")]
     SlugTaken,
     /// A host has no pinned key.
     #[error("Pin at least one host key for each host.")]

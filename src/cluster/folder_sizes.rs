@@ -46,7 +46,7 @@ pub enum FolderSizeError {
     /// Not even the first subfolder was finished.
     #[error("Measuring took longer than 5 minutes and was stopped. Try again when the cluster's disks are less busy.")]
     TooSlow,
-    #[error("The cluster's “du” command didn't print any sizes.")]
+    #[error("The cluster didn't report any sizes. Try again later.")]
     NoSizes,
     #[error(transparent)]
     Run(#[from] RunCommandError),

@@ -152,7 +152,7 @@ impl ConnectionPool {
         if let Some(idle) = self.idle_time(key) {
             let minutes = u64::from(profile.site.limits.idle_minutes);
             if idle >= Duration::from_secs(minutes * 60) {
-                let words = format!("Closed after {minutes} minutes of inactivity, to spare the cluster.");
+                let words = format!("Closed after {minutes} minutes of inactivity, to reduce the load on the cluster.");
                 self.save_problem(key, &ConnectionProblem::new("idle", words), false).await?;
                 self.close(key).await;
             }

@@ -47,7 +47,7 @@ pub fn check_folders(kind: DashboardKind, places: &[String]) -> Result<(), &'sta
     };
     match (kind, places.len()) {
         (_, 0) => Err("Choose at least one folder."),
-        (DashboardKind::Mlflow, 2..) => Err("MLflow shows one tracking folder or database at a time."),
+        (DashboardKind::Mlflow, 2..) => Err("MLflow shows one tracking folder or database at a time. Choose only one."),
         (_, n) if n > MAX_FOLDERS => Err("Choose at most 12 folders, or a folder that contains them."),
         _ if !places.iter().all(is_path) => {
             Err("Enter the full path of a folder. It starts with a slash (/) and has no .. in it.")

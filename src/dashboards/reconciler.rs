@@ -119,11 +119,11 @@ impl Dashboards {
             let sent = self.0.submissions.get(dashboard.person_id, submission).await?;
             return match sent {
                 Some(sent) => self.follow_submission(dashboard, &run, &sent).await,
-                None => self.end_run(dashboard, &run, "failed", "The portal no longer knows its job.").await,
+                None => self.end_run(dashboard, &run, "failed", "The portal no longer has a record of its job.").await,
             };
         }
         let Some(number) = run.job.and_then(|number| u64::try_from(number).ok()) else {
-            return self.end_run(dashboard, &run, "failed", "The portal no longer knows its job.").await;
+            return self.end_run(dashboard, &run, "failed", "The portal no longer has a record of its job.").await;
         };
         self.follow_job(dashboard, &run, number).await
     }

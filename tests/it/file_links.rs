@@ -337,7 +337,7 @@ async fn forgetting_a_cluster_ends_everything_about_files_there() {
     store::commit(tx).await.unwrap();
 
     let asked = alice.get("/clusters/key/forget").await;
-    for words in ["Your guest links to files and your drop-boxes", "Transfers and uploads"] {
+    for words in ["Your guest links to files and your drop-boxes", "Unfinished transfers and uploads"] {
         assert!(asked.text().contains(words), "{words} in {}", asked.text());
     }
     assert_eq!(alice.post("/clusters/key/forget", &[]).await.status, 303);
@@ -393,7 +393,7 @@ async fn what_must_not_be_shared_is_refused_in_words() {
         [("path", inside("sub")), ("is_file", "yes".to_owned()), ("label", "x".to_owned()), ("days", "7".to_owned())];
     let as_file: Vec<(&str, &str)> = as_file.iter().map(|(key, text)| (*key, text.as_str())).collect();
     let page = alice.post("/files/key/share", &as_file).await;
-    assert!(page.status == 422 && page.text().contains("is a folder by now"), "{}", page.select_text("main"));
+    assert!(page.status == 422 && page.text().contains("is now a folder"), "{}", page.select_text("main"));
     assert_eq!(post(&alice, &inside("sub"), "").await.status, 422, "a note is needed");
     assert_eq!(post(&alice, "relative", "x").await.status, 400);
     assert_eq!(post(&alice, "/a/../b", "x").await.status, 400);

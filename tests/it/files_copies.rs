@@ -159,7 +159,7 @@ async fn copy_goes_nowhere_but_to_its_target() {
         folder.tell(&format!("cd {} && mv {replaced} was && ln -s $PWD/elsewhere {replaced}", folder.path));
         alice.post(&format!("/transfers/{id}/resume"), &[]).await;
         let over = wait_for_state(&portal, &OVER).await;
-        let words = if replaced == "to" { "isn't the one" } else { "replaced by something else" };
+        let words = if replaced == "to" { "was replaced after the copy started" } else { "replaced by something else" };
         assert!(over.state == TransferState::Failed && over.message.contains(words), "{over:?}");
         folder.tell(&format!("test -z \"$(ls -A {}/elsewhere)\"", folder.path));
     }

@@ -105,7 +105,7 @@ async fn largest_folders_are_what_du_says_whatever_their_names() {
 
     // Others have their own places, and see nothing of it.
     let bob = portal.member(&admin, "bob").await;
-    assert!(bob.get("/files/key/storage").await.text().contains("No places known yet"));
+    assert!(bob.get("/files/key/storage").await.text().contains("No places found yet"));
     bob.prepare("key", "bob").await;
     bob.connect("key").await;
     let page = bob.get("/files/key/storage").await;

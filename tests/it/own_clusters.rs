@@ -96,7 +96,7 @@ async fn forgetting_a_cluster_removes_only_ones_own_account() {
     assert!(alice.get("/notifications").await.select_text(".notices").contains("align"));
     let alices = portal.connection_key("alice", "own").await;
     let done = alice.post_and_follow("/clusters/own/forget", &[]).await;
-    assert!(done.text().contains("is removed from the portal"), "{}", done.text());
+    assert!(done.text().contains("Cluster forgotten."), "{}", done.text());
     assert!(matches!(portal.app.connections.status(alices), ConnectionStatus::Down));
     let mut db = portal.app.store.read().await.unwrap();
     for role in [ConnectionRole::Login, ConnectionRole::Automation] {

@@ -143,7 +143,7 @@ async fn a_new_password_ends_every_session_but_this_one() {
     let path = "/account/password";
     for (current, password, again, problem) in [
         ("wrong", NEW, NEW, "Wrong password."),
-        (PASSWORD, NEW, PASSWORD, "The two passwords are different."),
+        (PASSWORD, NEW, PASSWORD, "The two passwords don't match."),
         (PASSWORD, "short", "short", "Use at least 10 characters."),
     ] {
         let form = [("current", current), ("password", password), ("again", again)];

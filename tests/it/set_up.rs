@@ -64,7 +64,7 @@ async fn wrong_fields_are_named_and_change_nothing() {
         ("Ada", "", PASSWORD, PASSWORD, "Choose a user name."),
         ("Ada", "ada", "short", "short", "Use at least 10 characters."),
         ("Ada", "ada", "password123", "password123", "too common and easy to guess"),
-        ("Ada", "ada", PASSWORD, "another one entirely", "The two passwords are different."),
+        ("Ada", "ada", PASSWORD, "another one entirely", "The two passwords don't match."),
         ("Ada", "ada-lovelace", "ada-lovelace rules", "ada-lovelace rules", "contain your user name"),
         (&long, "ada", PASSWORD, PASSWORD, "Use at most 80 characters."),
         ("Ada", &long, PASSWORD, PASSWORD, "Use at most 32 characters."),

@@ -108,7 +108,7 @@ fn judge_instance(config: &Config, reply: Option<InstanceReply>, is_well: bool, 
     }
     DoctorFinding::good(
         WHAT,
-        format!("The portal is running and healthy: version {}, asked at {address}.", reply.version),
+        format!("The portal is running and healthy: version {}, checked at {address}.", reply.version),
     )
 }
 

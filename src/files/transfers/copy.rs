@@ -126,7 +126,8 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     Ok(tree.checkpoint.notes.sentences())
 }
 
-const TARGET_REPLACED: &str = "The target folder isn't the one that the copy was started for any more. Check who can write to it, then copy again.";
+const TARGET_REPLACED: &str =
+    "The target folder was replaced after the copy started. Check who can write to it, then copy again.";
 
 /// The target folder without links in it, if items can be copied there: it exists, and lies in none of them.
 async fn check_target(

@@ -82,7 +82,7 @@ fn uploads_url(access_key: &str) -> String {
 async fn authorize(app: AppState, access_key: &str, headers: HeaderMap) -> Result<TusRequest, TusError> {
     let (access, shared) = check_access(&app, access_key, &headers).await.map_err(|error| refuse_access(&error))?;
     app.auth.limit_guest_upload_requests(access.link.id).map_err(|seconds| {
-        let text = "Too many requests came with this link in a short time. The upload continues in a moment.";
+        let text = "This link was used too often in a short time. The upload continues in a moment.";
         TusError::new(StatusCode::TOO_MANY_REQUESTS, text).with_retry_after(seconds)
     })?;
     TusRequest::by_guest(app, shared, uploads_url(access_key), headers)
@@ -106,7 +106,7 @@ fn for_guests(answer: Result<Response, TusError>) -> Response {
     let mut response = answer.unwrap_or_else(TusError::into_response);
     let text = match response.status() {
         StatusCode::SERVICE_UNAVAILABLE => {
-            "The folder can't be reached right now. The upload continues automatically later."
+            "The folder can't be reached right now. The upload continues automatically once it can."
         }
         StatusCode::FORBIDDEN | StatusCode::UNPROCESSABLE_ENTITY => {
             "The file couldn't be saved. Tell the person who sent you the link."

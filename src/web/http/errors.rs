@@ -106,11 +106,11 @@ fn error_message(error: &AppError) -> (&'static str, String) {
             "Too much text",
             "One of the fields is far too long. Shorten it and try again. Nothing was changed.".into(),
         ),
-        AppError::TooManyTries(seconds) => ("Too many attempts", format!("To protect accounts, you can try again in {}.", format_wait(*seconds))),
+        AppError::TooManyTries(seconds) => ("Too many attempts", format!("To protect accounts, the number of attempts is limited. Try again in {}.", format_wait(*seconds))),
         AppError::OneTimeLink(problem) => link_error_message(*problem),
         AppError::KeychainLocked => (
             "Your SSH key is locked",
-            "Your SSH key is unlocked when you sign in with your password, and this session started before that was possible. Sign out, sign in and try again. Nothing was changed.".into(),
+            "Signing in with your password unlocks your SSH key, but you signed in before that was possible. Sign out, sign in and try again. Nothing was changed.".into(),
         ),
         AppError::BrokenRecipe(problem) => (
             "This recipe no longer works",
@@ -122,7 +122,7 @@ fn error_message(error: &AppError) -> (&'static str, String) {
         ),
         AppError::LastPi => (
             "A group with members needs a PI",
-            "This person is the only PI of the group who can sign in. Choose another PI first. Nothing was changed.".into(),
+            "This person is the only PI of the group who can sign in. Change another member to PI first. Nothing was changed.".into(),
         ),
         AppError::Busy => (
             "The portal is busy",

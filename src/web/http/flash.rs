@@ -81,9 +81,9 @@ flashes! {
     UnattendedOff = "unattended-off", "ok", "The portal now uses this key only while you're signed in.";
     ClusterAdded = "cluster-added", "ok", "Cluster added and host keys pinned. People can now connect to it.";
     ClusterChanged = "cluster-changed", "ok", "Settings saved.";
-    ClusterHidden = "cluster-hidden", "ok", "Cluster hidden. You can show it again at the end of this page.";
+    ClusterHidden = "cluster-hidden", "ok", "Cluster hidden. You can show it again at the bottom of this page.";
     ClusterShown = "cluster-shown", "ok", "The cluster is back in your lists.";
-    ClusterForgotten = "cluster-forgotten", "ok", "Your connection to this cluster is removed from the portal.";
+    ClusterForgotten = "cluster-forgotten", "ok", "Cluster forgotten. Your user name and your connection were removed from the portal.";
     ClusterRetired = "cluster-retired", "ok", "Cluster retired. All connections to it are closed.";
     ClusterRestored = "cluster-restored", "ok", "Cluster restored. People can connect to it again.";
     ClusterRemoved = "cluster-removed", "ok", "Cluster deleted.";
@@ -132,7 +132,7 @@ flashes! {
     FileSaved = "file-saved", "ok", "Saved.";
     AnotherFolderMeasured = "another-folder-measured", "info", "Another folder is still being measured. Try again when that's done.";
     StorageNotConnected = "storage-not-connected", "warning", "You're not connected to this cluster. Connect first, then measure the folder.";
-    FolderNotMeasured = "folder-not-measured", "warning", "Couldn't measure the folder, because the cluster is busy with your other requests. Try again in a few minutes.";
+    FolderNotMeasured = "folder-not-measured", "warning", "Couldn't measure the folder because the cluster is busy with your other requests. Try again in a few minutes.";
     Welcome = "welcome", "ok", "Your account is ready. Welcome aboard.";
 }
 

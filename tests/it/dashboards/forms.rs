@@ -126,7 +126,10 @@ async fn form_works_without_javascript() {
     portal.add_cluster("mfa").await;
     let page = admin.get("/dashboards/new").await;
     let not_here = page.select_text("#not-here");
-    assert_eq!(not_here.matches("Not set up. Set up a connection to use a cluster for dashboards.").count(), 1);
+    assert_eq!(
+        not_here.matches("You haven't set up these clusters yet. Set up a connection to run dashboards there.").count(),
+        1
+    );
     let clusters = page.select_all("#not-here a[href^='/clusters/']");
     assert_eq!(clusters.len(), 2, "the reason is said once for all: {not_here}");
     admin.name_user("key", "ada").await;

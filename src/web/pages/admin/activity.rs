@@ -50,7 +50,7 @@ impl ActivityQuery {
         let days = [&self.from, &self.to].map(|text| (text.trim().is_empty(), Day::parse(text)));
         match days {
             [(false, None), _] | [_, (false, None)] => "Enter dates as year-month-day, for example 2026-11-17.",
-            [(_, Some(from)), (_, Some(to))] if from > to => "The first date is after the last one.",
+            [(_, Some(from)), (_, Some(to))] if from > to => "The “From” date is after the “To” date. Swap them.",
             _ => "",
         }
     }

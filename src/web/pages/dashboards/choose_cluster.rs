@@ -14,7 +14,7 @@ const MAX_RECENT_FOLDERS: usize = 6;
 
 const AUTOMATION_ONLY: &str =
     "You're set up only for the automation host, which doesn't support dashboards. Set up a regular connection first.";
-const NOT_SET_UP: &str = "Not set up. Set up a connection to use a cluster for dashboards.";
+const NOT_SET_UP: &str = "You haven't set up these clusters yet. Set up a connection to run dashboards there.";
 
 /// Clusters that aren't available for the same reason.
 pub struct UnavailableClusters {

@@ -32,7 +32,7 @@ const MAX_MB: i64 = 10_000_000;
 const MAX_FILES: i64 = 1000;
 const BYTES_PER_MB: i64 = 1_000_000;
 
-const BECAME_FOLDER: &str = "This is a folder by now, so guests would see everything in it. Open it in Files to check what's there, then share it.";
+const BECAME_FOLDER: &str = "This is now a folder, so guests would see everything in it. Open it in Files to check what's there, then share it.";
 
 #[derive(Template)]
 #[template(path = "files/share.html")]
