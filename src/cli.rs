@@ -28,7 +28,7 @@ mod maintenance;
 mod serve;
 mod user;
 
-/// Portolan: a web portal to your group's Slurm clusters.
+/// Portolan: a web portal for your group's Slurm clusters.
 #[derive(Debug, Parser)]
 #[command(version, about)]
 pub struct CliArgs {

@@ -50,7 +50,7 @@ pub(super) enum UserSubcommand {
         #[arg(long)]
         revoke: bool,
     },
-    /// Delete an account for good. Says first what is deleted and what is kept.
+    /// Delete an account for good. First lists what is deleted and what is kept.
     Delete {
         /// Their user name.
         name: SignInName,
@@ -219,7 +219,7 @@ Kept:
 - the usage of their groups, under their user name on the cluster
 - group recipes and frozen reports they created
 - jobs and files on the clusters. The portal can no longer cancel these jobs
-This can't be undone. To only stop someone from signing in: portolan user disable {}",
+This can't be undone. To stop them from signing in without deleting anything: portolan user disable {}",
         person.name, person.display_name, person.name,
     )
 }
@@ -227,7 +227,7 @@ This can't be undone. To only stop someone from signing in: portolan user disabl
 /// Asks on the terminal; anything but `y` or `yes` is a no.
 fn confirm(question: &str) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
-        bail!("Nothing was changed. There is no terminal to ask on; to go ahead, run the command again with --yes.");
+        bail!("There is no terminal to confirm on. To go ahead, run this again with --yes. Nothing was changed.");
     }
     eprint!("{question} [y/N] ");
     let mut line = String::new();

@@ -61,7 +61,7 @@ impl ConnectState {
     /// What is happening and what it means, for the person who waits.
     pub const fn words(&self) -> (&'static str, &'static str) {
         match self {
-            Self::Queued => ("Waiting your turn", "Other people are connecting to the same host right now."),
+            Self::Queued => ("Waiting for your turn", "Other people are connecting to the same host right now."),
             Self::Connecting => ("Contacting the cluster", "This takes a few seconds."),
             Self::Prompted { prompt, .. } => (prompt.title(), prompt.help()),
             Self::CheckingAnswer { push: true } => (

@@ -11,7 +11,7 @@ use crate::sites::{self, Site, SiteHost, SiteLookupResult, SiteName};
 
 #[derive(Debug, Args)]
 pub(super) struct ClusterDescriptionArgs {
-    /// A preset, such as fir or saga, or one of your own files in the folder sites of the data folder.
+    /// A preset, such as fir or saga, or one of your own files in the sites folder of the data folder.
     #[arg(long, conflicts_with = "file")]
     preset: Option<String>,
     /// A cluster configuration file, from `cluster export` or the cluster's settings page.

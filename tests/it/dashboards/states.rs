@@ -27,7 +27,7 @@ async fn every_end_is_explained_with_a_next_step() {
         ("failed", "The dashboard couldn't be started"),
         ("refused", "Slurm rejected the job"),
         ("not-sent", "The job wasn't submitted"),
-        ("gone", "The job is no longer known"),
+        ("gone", "The job can't be found"),
         ("something new", "The dashboard has ended"),
     ] {
         let message = "sbatch: error: <i id=evil>Invalid account</i>";

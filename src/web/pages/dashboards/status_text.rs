@@ -205,12 +205,15 @@ fn ended_text(
             "info",
             "Time limit reached",
             format!(
-                "The dashboard ran for the requested {minutes}. Its files are still there. Start it again to view it."
+                "The dashboard ran for the requested {minutes}. The files it shows aren't affected. \
+                 Start it to view it again."
             ),
         ),
-        "stopped" if context.is_owner => {
-            notice("info", "You stopped the dashboard", "Its files are still there. Start it again to view it.")
-        }
+        "stopped" if context.is_owner => notice(
+            "info",
+            "You stopped the dashboard",
+            "The files it shows aren't affected. Start it to view it again.",
+        ),
         "stopped" => notice("info", "The dashboard was stopped", format!("{} stopped it.", dashboard.owner_name)),
         "idle" => notice(
             "info",
@@ -250,7 +253,7 @@ fn ended_text(
         ),
         "gone" => notice(
             "warning",
-            "The job is no longer known",
+            "The job can't be found",
             format!(
                 "{} no longer has a record of it, so it's unclear how it ended. Start the dashboard again to view it.",
                 dashboard.cluster
