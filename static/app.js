@@ -309,9 +309,9 @@
     else showProblem("Something went wrong. Try again in a moment.");
   });
   document.addEventListener("htmx:sendError", () =>
-    showProblem("Couldn't reach Portolan. Check your internet connection and try again."));
+    showProblem("Couldn't reach the portal. Check your internet connection and try again."));
   document.addEventListener("htmx:timeout", () =>
-    showProblem("Portolan took too long to respond. Try again."));
+    showProblem("The portal took too long to respond. Try again."));
 
   // The button that was pressed is busy, not its neighbours.
   const pressed = (event) => event.detail.requestConfig?.triggeringEvent?.submitter;

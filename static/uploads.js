@@ -316,7 +316,7 @@
       const problem = document.createElement("span");
       problem.className = "hint";
       problem.setAttribute("role", "alert");
-      problem.textContent = answer.text || "The portal can't be reached. Try again.";
+      problem.textContent = answer.text || "Couldn't reach the portal. Check your internet connection and try again.";
       row.querySelector(".upload-text").append(problem);
     }
   });

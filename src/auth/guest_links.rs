@@ -21,7 +21,7 @@ pub const DEFAULT_LINK_DAYS: u32 = 7;
 pub const MAX_LINK_DAYS: u32 = 90;
 /// Valid guest links to one dashboard or report, or to one person's files, at the same time.
 pub const MAX_OPEN_LINKS: i64 = 50;
-const LABEL_MISSING: &str = "Add a note, so that you recognise the link later.";
+const LABEL_MISSING: &str = "Add a note so that you can recognise the link later.";
 pub const MIN_PASSPHRASE_CHARS: usize = 8;
 const MAX_PASSPHRASE_BYTES: usize = 200;
 

@@ -205,7 +205,8 @@ impl DiscoveredFacts {
             // Clusters of one centre may share their accounting.
             found.retain(|one| one.cluster.eq_ignore_ascii_case(cluster));
             if found.is_empty() {
-                self.missing.push(format!("You have no account on {cluster}."));
+                self.missing
+                    .push(format!("You have no Slurm account on {cluster}. Ask your PI or the centre for one."));
             }
         }
         self.accounts = associations::collect_accounts(&found, suffixes);

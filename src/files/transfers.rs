@@ -52,7 +52,7 @@ const MAX_LISTED: i64 = 200;
 /// Why a transfer wasn't started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartTransferError {
-    #[error("You already have {MAX_OPEN} open transfers. Wait until some are finished, or cancel some.")]
+    #[error("You already have {MAX_OPEN} unfinished transfers. Wait until some are done, or cancel some.")]
     TooMany,
     #[error(transparent)]
     Store(#[from] StoreError),

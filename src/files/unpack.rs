@@ -49,7 +49,7 @@ pub enum UnpackError {
         "The archive contains the path {0}, which leads out of the folder it is extracted into. It may be malicious."
     )]
     UnsafeName(String),
-    #[error("The archive contains a name that is too long ({0}).")]
+    #[error("The archive contains a name that is too long ({0}). Extract it in a job or a terminal.")]
     NameTooLong(String),
     #[error("The archive has folders nested more than {MAX_DEPTH} levels deep. Extract it in a job or a terminal.")]
     TooDeep,

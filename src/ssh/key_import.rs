@@ -18,7 +18,7 @@ pub const MAX_KEY_FILE_BYTES: usize = 16 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyImportError {
     /// Longer than [`MAX_KEY_FILE_BYTES`].
-    #[error("This is too long to be a private key. Choose the key file itself.")]
+    #[error("This is too long to be a private key. Paste only the contents of the key file.")]
     TooLong,
     /// The public half.
     #[error(
@@ -35,15 +35,15 @@ pub enum KeyImportError {
     Certificate,
     /// A key whose secret is inside a hardware device.
     #[error(
-        "This key is stored on a security key (FIDO). The portal can't use it, because the device would have to be plugged into the portal's server."
+        "This key is stored on a security key (FIDO). The portal can't use it because the device would have to be plugged into the portal's server. Use another key."
     )]
     SecurityKey,
     #[error(
-        "This is a DSA key. DSA is no longer secure, and clusters reject it. Create a new key in Portolan, or with: ssh-keygen -t ed25519"
+        "This is a DSA key. DSA is no longer secure, and clusters reject it. Create a new key in the portal, or with: ssh-keygen -t ed25519"
     )]
     Dsa,
     #[error(
-        "This RSA key has {bits} bits, but needs at least {RSA_MIN_BITS}. Create a new key in Portolan, or with: ssh-keygen -t ed25519"
+        "This RSA key has {bits} bits, but needs at least {RSA_MIN_BITS}. Create a new key in the portal, or with: ssh-keygen -t ed25519"
     )]
     RsaTooShort {
         /// The length of its modulus.
@@ -65,11 +65,11 @@ pub enum KeyImportError {
     WrongPassphrase,
     /// The encryption of old PEM files.
     #[error(
-        "This key uses an old, weak encryption. Convert the file with ssh-keygen -p -f FILE (you can keep the passphrase), then import it again."
+        "This key uses old, weak encryption. Convert the file with ssh-keygen -p -f FILE (you can keep the passphrase), then import it again."
     )]
     LegacyEncryption,
     #[error(
-        "This key uses an encryption that the portal doesn't support. Convert the file with ssh-keygen -p -f FILE (you can keep the passphrase), then import it again."
+        "This key uses encryption that the portal doesn't support. Convert the file with ssh-keygen -p -f FILE (you can keep the passphrase), then import it again."
     )]
     OtherEncryption,
     #[error(

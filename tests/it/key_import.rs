@@ -76,10 +76,10 @@ async fn unusable_private_keys_are_refused_and_never_echoed() {
         let words = match name.split('_').next().unwrap() {
             "certificate" => "This is a certificate, not a private key",
             "dsa" => "DSA is no longer secure",
-            "encryption" => "uses an encryption that the portal",
+            "encryption" => "uses encryption that the portal",
             "garbage" => "a private SSH key. A key file starts with",
             "kind" => "Use an Ed25519, RSA or ECDSA",
-            "legacy" => "uses an old, weak encryption",
+            "legacy" => "uses old, weak encryption",
             "public" => "This is a public key",
             "putty" => "Open it in PuTTYgen",
             "rsa" => "This RSA key has 2048 bits, but needs at least 3072",

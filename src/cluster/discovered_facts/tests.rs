@@ -219,7 +219,7 @@ fn what_is_missing_is_said() {
     assert_eq!(facts.missing, ["The list of accounts couldn't be read: sacctmgr isn't installed."]);
     let facts = facts_from(Some(DEMO), Some(CONFIG), Some(SINFO), Some(OTHER_CLUSTER), &[]);
     assert!(facts.accounts.is_empty());
-    assert_eq!(facts.missing, ["You have no account on lab."]);
+    assert_eq!(facts.missing, ["You have no Slurm account on lab. Ask your PI or the centre for one."]);
     let facts = facts_from(Some(DEMO), Some(CONFIG), Some(SINFO), Some("\n"), &[]);
     assert_eq!(facts.missing, ["The list of accounts couldn't be read: sacctmgr printed nothing."]);
     assert!(look(DEMO.trim_end_matches("end\n")).missing[0].starts_with("The search was cut"));
