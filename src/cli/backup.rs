@@ -13,6 +13,7 @@ use crate::auth::ActivityEventKind;
 use crate::auth::activity::{ActivityDetails, Actor, record};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::format;
 use crate::store;
 use crate::store::backup::BackupInspection;
 use crate::vault::Vault;
@@ -98,7 +99,8 @@ pub(super) async fn restore(config: Config, args: RestoreArgs) -> anyhow::Result
         .await?;
     store::commit(tx).await?;
     app.store.close().await;
-    say!("Restored {} account(s) from {}.", found.people, args.file.display());
+    let accounts = format::count(u64::try_from(found.people).unwrap_or(0), "account");
+    say!("Restored {accounts} from {}.", args.file.display());
     say!("Everyone has to sign in again. Open invitations and reset links no longer work.");
     Ok(())
 }

@@ -11,6 +11,7 @@ use crate::cluster::administration::{ClusterChangeError, hosts_to_pin};
 use crate::cluster::cluster_profile::hops;
 use crate::config::Config;
 use crate::domain::Slug;
+use crate::format;
 use crate::sites::{Site, SiteName};
 use crate::store;
 use crate::store::clusters::PinnedHostKey;
@@ -78,7 +79,8 @@ async fn add_cluster(app: &AppState, args: ClusterEditArgs) -> anyhow::Result<()
         Err(ClusterChangeError::SlugTaken) => bail!("A cluster called {name} already exists."),
         other => other.context("Nothing was changed")?,
     };
-    say!("Added {} with {} pinned host key(s).", site.title, pins.len());
+    let keys = format::count(u64::try_from(pins.len()).unwrap_or(u64::MAX), "pinned host key");
+    say!("Added {} with {keys}.", site.title);
     for entry in same {
         say!("It may already be on the portal: {} ({}) {}.", entry.title, entry.slug, entry.evidence.words());
     }

@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::config::Config;
+use crate::format;
 use crate::probe::data_dir_name;
 
 mod clusters;
@@ -106,11 +107,11 @@ fn format_findings(findings: &[DoctorFinding]) -> String {
         };
         format!("{mark}  {:<15} {}\n", finding.what, finding.words)
     };
-    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).map(|_| 1_u64).sum::<u64>();
     let summary = match (count(DoctorVerdict::Bad), count(DoctorVerdict::Warning)) {
         (0, 0) => "Everything works.".to_owned(),
-        (0, warnings) => format!("Everything works, with {warnings} warning(s)."),
-        (bad, _) => format!("{bad} problem(s) to fix."),
+        (0, warnings) => format!("Everything works, with {}.", format::count(warnings, "warning")),
+        (bad, _) => format!("{} to fix.", format::count(bad, "problem")),
     };
     findings.iter().map(line).collect::<String>() + "\n" + &summary
 }

@@ -8,6 +8,7 @@ use crate::auth::activity::Actor;
 use crate::auth::one_time_links::MAX_INVITATION_DAYS;
 use crate::config::Config;
 use crate::domain::DisplayName;
+use crate::format;
 
 #[derive(Debug, Args)]
 pub(super) struct InviteArgs {
@@ -31,6 +32,7 @@ pub(super) async fn run(config: Config, args: InviteArgs) -> anyhow::Result<()> 
     let label = args.label.as_ref().map_or("", DisplayName::as_str);
     let token = app.auth.create_invitation(&Actor::command_line(), (group, args.role.into()), label, args.days).await?;
     say!("{}", app.config.portal.public_url.join(&format!("/join/{}", token.as_str())));
-    eprintln!("The link works once and expires in {} days.", args.days);
+    let days = format::count(args.days.unsigned_abs(), "day");
+    eprintln!("The link works once and expires in {days}.");
     Ok(())
 }

@@ -6,6 +6,7 @@ use super::DoctorFinding;
 use crate::app::{self, MasterKeySource, files};
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::format;
 use crate::health::{MAX_CLOCK_SKEW_SECS, MIN_FREE_BYTES, free_space};
 use crate::store;
 use crate::vault::Vault;
@@ -80,7 +81,8 @@ pub(super) async fn check_database(config: &Config, vault: Option<&Vault>, findi
             findings.push(if belongs == Some(false) {
                 DoctorFinding::bad(WHAT, "The database was encrypted with another master key. Restore the right key.")
             } else {
-                DoctorFinding::good(WHAT, format!("The database is intact and has {} account(s).", found.people))
+                let accounts = format::count(u64::try_from(found.people).unwrap_or(0), "account");
+                DoctorFinding::good(WHAT, format!("The database is intact and has {accounts}."))
             });
             findings.extend(belongs.and_then(|belongs| check_next_key(config, belongs)));
             findings.push(check_clock(&path).await);
