@@ -56,7 +56,7 @@ async fn page_of_a_file_appears_at_once_and_its_content_follows() {
     assert!(shown.select_text(".log-facts").contains("Access: Only you"), "{}", shown.text());
     assert!(shown.attributes("a", "href").iter().any(|href| href.starts_with("/files/key/edit?path=")));
     let job = content(&alice, &path, &[]).await.attribute(".log-buttons a[href^='/compose/']", "href");
-    assert!(job.starts_with("/compose/key/python-script?a.script=") && job.ends_with("run.py"), "{job}");
+    assert!(job.starts_with("/compose/key/python-script?a.script=") && job.ends_with("run.py&a.job_name=run"), "{job}");
     let link = content(&alice, &format!("{}/link.py", folder.path), &[]).await;
     assert_eq!(link.select_text(".log-facts code"), "run.py");
     let other = send(alice.request(Method::GET, "/files/key/view").query(&[("path", "/tmp/a.txt")])).await;

@@ -24,6 +24,8 @@ use crate::web::http::flash::{self, FlashMessage, name_in_message};
 use crate::web::http::form_errors::echo_input;
 use crate::web::http::page_frame::{FORM_ERROR_STATUS, NavSection, PageFrame, respond, respond_with};
 
+/// A longer name of a script isn't offered as the name of its job.
+const MAX_JOB_NAME_LEN: usize = 40;
 /// Without the special bits.
 const PERMISSION_BITS: u32 = 0o777;
 
@@ -317,9 +319,20 @@ pub(super) fn job_href(files: &FilesRequest, path: &RemotePath, language: &str) 
     };
     let is_known = files.request.context.app.recipe_files.catalog().find(recipe).is_some();
     let Some(path) = path.as_text().filter(|_| is_known) else { return String::new() };
-    let short = files.variables.abbreviate(path);
-    let query = form_urlencoded::Serializer::new(String::new()).append_pair("a.script", &short).finish();
-    format!("/compose/{}/{recipe}?{query}", files.slug())
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("a.script", &files.variables.abbreviate(path));
+    if let Some(name) = job_name(path) {
+        query.append_pair("a.job_name", name);
+    }
+    format!("/compose/{}/{recipe}?{}", files.slug(), query.finish())
+}
+
+/// The job is named after its script, if that is a name for a job.
+fn job_name(path: &str) -> Option<&str> {
+    let file = path.rsplit('/').next()?;
+    let name = file.rsplit_once('.').map_or(file, |(name, _)| name);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    ((1..=MAX_JOB_NAME_LEN).contains(&name.len()) && name.chars().all(is_plain)).then_some(name)
 }
 
 #[cfg(test)]
@@ -339,6 +352,15 @@ mod tests {
         ] {
             let name = RemoteName::parse(name.as_bytes()).unwrap();
             assert_eq!(language_of(&name, text), language, "{name}");
+        }
+    }
+
+    #[test]
+    fn jobs_are_named_after_plain_scripts() {
+        assert_eq!(job_name("/home/ada/train_v2.py"), Some("train_v2"));
+        assert_eq!(job_name("/home/ada/run"), Some("run"));
+        for path in ["/home/ada/.py", "/a/it's $(id).py", "/a/1.2.py", &format!("/a/{}.py", "x".repeat(41))] {
+            assert_eq!(job_name(path), None, "{path}");
         }
     }
 
