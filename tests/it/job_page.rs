@@ -96,15 +96,17 @@ async fn job_page_explains_how_the_job_ended() {
 
 /// The portal's own command has nothing that would need quotation marks.
 #[tokio::test(flavor = "multi_thread")]
-async fn command_of_the_portal_itself_comes_without_a_warning() {
+async fn script_that_the_portal_submitted_is_there_from_the_start() {
     let (portal, _, bob) = crate::queue::connected("bob").await;
     let order = portal.order("bob", "key", crate::submissions::HELD).await;
     let sent = portal.settled(portal.submit(&order).await).await;
     let number = sent.number.unwrap().to_string();
     let path = format!("/jobs/key/{number}");
-    until(&bob, &path, "there", |page| page.status == 200).await;
-    let script = until_says(&bob, &format!("{path}/script"), "sbatch --parsable").await;
-    assert!(!script.text().contains("without quotation marks"), "{}", script.text());
+    let page = until(&bob, &path, "there", |page| page.status == 200).await;
+    assert!(page.select_text("#job-script").contains("#SBATCH"), "{}", page.select_text("#job-script"));
+    let read = |page: &Page| page.attributes("#job-script", "hx-get").is_empty();
+    let script = until(&bob, &format!("{path}/script"), "Slurm's answer", read).await;
+    assert!(!script.text().contains("--parsable"), "nobody can use that: {}", script.text());
     crate::queue::cancel("bob", &number);
 }
 

@@ -269,7 +269,7 @@ async fn recipe_pages_are_accessible() {
         }
         browser.go("/compose/key/r1").await;
         browser.press("Save as recipe…").await;
-        browser.wait_for_text("Next time the form opens with these answers").await;
+        browser.wait_for_text("Next time, the form opens with these answers").await;
         audit(&browser, &format!("keep at {width}")).await;
         let names = browser.find("[name=who][value='1'] + .choice-body .choice-title").await;
         assert_eq!(names.text().await.unwrap(), "Smith Lab");
