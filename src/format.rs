@@ -45,21 +45,36 @@ pub fn count(of: u64, noun: &str) -> String {
     format!("{} {noun}{many}", number(of))
 }
 
-/// Hours or any other amount, to about three digits and without trailing zeros: `12,346`, `12.3`, `3`, `0.04`.
+/// Hours or any other amount that was used, to about three digits and without trailing zeros: `12,346`, `12.3`, `3`,
+/// `0.04`, `<0.01`.
 pub fn amount(amount: f64) -> String {
-    if amount.is_nan() {
-        return UNKNOWN.to_owned();
+    match amount.abs() {
+        size if size > 0.0 && size < 0.005 => format!("{}<0.01", sign(amount)),
+        ..0.0995 => round_amount(amount, 2),
+        _ => fine_amount(amount),
     }
-    let (size, sign) = (amount.abs(), if amount < 0.0 { "−" } else { "" });
-    let text = match size {
-        0.0 => return "0".to_owned(),
-        ..0.000_05 => return format!("{sign}<0.0001"),
-        ..0.0995 => format!("{size:.4}"),
-        ..9.995 => format!("{size:.2}"),
-        ..99.95 => format!("{size:.1}"),
-        _ => return format!("{sign}{}", number(round(size))),
-    };
-    format!("{sign}{}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Like [`amount`], with more digits of what is small: for what was granted, prices, and the axes of charts.
+pub fn fine_amount(amount: f64) -> String {
+    match amount.abs() {
+        size if size.is_nan() => UNKNOWN.to_owned(),
+        size if size > 0.0 && size < 0.000_05 => format!("{}<0.0001", sign(amount)),
+        ..0.0995 => round_amount(amount, 4),
+        ..9.995 => round_amount(amount, 2),
+        ..99.95 => round_amount(amount, 1),
+        size => format!("{}{}", sign(amount), number(round(size))),
+    }
+}
+
+fn sign(amount: f64) -> &'static str {
+    if amount < 0.0 { "−" } else { "" }
+}
+
+/// With at most this many decimals.
+fn round_amount(amount: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", amount.abs());
+    format!("{}{}", sign(amount), text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// A fraction as a percentage: `87%`, `0.4%`, `<0.1%`.
@@ -162,8 +177,12 @@ mod tests {
     fn amounts_and_parts() {
         for (hours, words) in [
             (0.0, "0"),
-            (0.000_01, "<0.0001"),
-            (0.0274, "0.0274"),
+            (0.000_01, "<0.01"),
+            (0.0034, "<0.01"),
+            (0.005, "0.01"),
+            (0.0274, "0.03"),
+            (0.0996, "0.1"),
+            (0.123, "0.12"),
             (0.04, "0.04"),
             (0.5, "0.5"),
             (3.0, "3"),
@@ -175,9 +194,13 @@ mod tests {
             (99.96, "100"),
             (12_345.6, "12,346"),
             (-3.0, "−3"),
+            (-0.001, "−<0.01"),
             (f64::NAN, UNKNOWN),
         ] {
             assert_eq!(amount(hours), words);
+        }
+        for (granted, words) in [(0.0, "0"), (0.000_01, "<0.0001"), (0.0274, "0.0274"), (0.5, "0.5"), (12.34, "12.3")] {
+            assert_eq!(fine_amount(granted), words);
         }
         for (part, words) in [
             (0.0, "0%"),

@@ -113,7 +113,7 @@ fn headline(price: &JobHourlyCost, hours: Option<f64>, tasks: u64) -> String {
         return format!("{} for each hour the job runs.", over(1.0));
     };
     if tasks > 1 {
-        let each = if price.separate_gpus == 0 { format::amount(price.per_hour() * hours) } else { over(hours) };
+        let each = if price.separate_gpus == 0 { format::fine_amount(price.per_hour() * hours) } else { over(hours) };
         let count = format::count(tasks, "task");
         return format!("At most {} with this time limit: {count} with {each} each.", over(hours * to_f64(tasks)));
     }
@@ -122,7 +122,7 @@ fn headline(price: &JobHourlyCost, hours: Option<f64>, tasks: u64) -> String {
 
 /// An amount with its unit: one billing hour, two billing hours.
 fn format_with_unit(number: f64, unit: &str) -> String {
-    let words = format::amount(number);
+    let words = format::fine_amount(number);
     let unit = if words == "1" { unit.strip_suffix('s').unwrap_or(unit) } else { unit };
     format!("{words} {unit}")
 }
@@ -131,7 +131,7 @@ fn format_with_unit(number: f64, unit: &str) -> String {
 fn explain_driver(price: &JobHourlyCost) -> Option<String> {
     let driver = price.driver()?;
     let others: Vec<&CostPart> = price.parts.iter().filter(|part| part.what != driver.what).collect();
-    let paid = format::amount(driver.counts);
+    let paid = format::fine_amount(driver.counts);
     match driver.what {
         CostDriver::Nodes => {
             Some(format!("This cluster allocates whole nodes, so you're charged for {}.", driver.words))
@@ -153,7 +153,7 @@ fn explain_driver(price: &JobHourlyCost) -> Option<String> {
         }
         _ => {
             let others: Vec<String> =
-                others.iter().map(|part| format!("{} {}", part.words, format::amount(part.counts))).collect();
+                others.iter().map(|part| format!("{} {}", part.words, format::fine_amount(part.counts))).collect();
             let what = driver.what.noun();
             Some(format!(
                 "You're charged for the {what}: per hour, {} cost {paid}, {}.",
@@ -170,16 +170,17 @@ fn explain_years(cost: &JobCostEstimate, cluster: &ComposeCluster) -> Option<Str
     let years = total / (365.0 * 24.0);
     let unit = cost.unit.strip_suffix(" hours")?;
     let is_in_years = cluster.site.units.period == SiteAllocationPeriod::AprilMarch && unit != "node" && years >= 0.001;
-    is_in_years.then(|| format!("Allocations are granted in years: this is {} {unit} years.", format::amount(years)))
+    is_in_years
+        .then(|| format!("Allocations are granted in years: this is {} {unit} years.", format::fine_amount(years)))
 }
 
 fn explain_share_of_left(total: f64, left: f64, unit: &str, family: SiteFamily) -> String {
-    let has = format::amount(left.max(0.0));
+    let has = format::fine_amount(left.max(0.0));
     if total > left {
         let aside = if family == SiteFamily::Nris { "reserves" } else { "may use" };
         return format!(
             "Your group has {has} {unit} left, and this job {aside} {}. It would be rejected, or wait until there's more.",
-            format::amount(total)
+            format::fine_amount(total)
         );
     }
     let percent = format::percent(total / left);

@@ -124,7 +124,7 @@ pub fn quota_alert(account: &GroupAccountUsage, allocation: &Allocation, percent
 /// How much of what was granted, with its unit, is used. `whose` is the account and its cluster.
 fn describe_used_part(part: f64, (amount, unit): (f64, &str), ends: Day, whose: &(String, String)) -> String {
     let (account, cluster) = whose;
-    let (granted, ends) = (format::amount(amount), ends.words());
+    let (granted, ends) = (format::fine_amount(amount), ends.words());
     if part > CLEARLY_OVERUSED {
         let used = format::amount(part * amount);
         return format!("{account} has used {used} {unit} on {cluster}, more than the {granted} granted until {ends}.");
@@ -164,7 +164,7 @@ pub fn allocation_outlook(account: &GroupAccountUsage, allocation: &Allocation) 
             "If usage continues as in the last {} weeks, the {} {} granted to {} on {} will run out {when}, before the \
              period ends on {}.",
             forecast.weeks,
-            format::amount(allocation.amount),
+            format::fine_amount(allocation.amount),
             unit.words(account.details.site_unit()),
             clean_name(&account.details.account),
             clean_name(&account.details.title),

@@ -313,7 +313,7 @@ fn validate_allocation(input: &AllocationInput) -> Result<(), UsageSettingsError
 }
 
 fn format_allocation(account: &str, amount: f64, unit: &str, begins: Day, ends: Day) -> String {
-    format!("{account}: {} {unit}, {} to {}", format::amount(amount), begins.words(), ends.words())
+    format!("{account}: {} {unit}, {} to {}", format::fine_amount(amount), begins.words(), ends.words())
 }
 
 async fn read_account_options(

@@ -35,7 +35,7 @@ fn cheaper_if_changed(
     let new = hourly_price(then, cluster);
     let per_hour = new.per_hour();
     let good = new.unit == now.unit && per_hour <= now.per_hour() * (1.0 - MIN_SAVING);
-    let paid = format!("{} instead of {}", format::amount(per_hour), format::amount(now.per_hour()));
+    let paid = format!("{} instead of {}", format::fine_amount(per_hour), format::fine_amount(now.per_hour()));
     good.then(|| CheaperRequest { sentence: sentence(&paid), changes, per_hour })
 }
 

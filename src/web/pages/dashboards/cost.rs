@@ -12,7 +12,7 @@ pub fn cost_text(kind: DashboardKind, minutes: u32, account: &str, cluster: &Com
     let request = job::build_request(kind, minutes, account, None, &cluster.site);
     let cost = estimate_cost(&request, cluster, None);
     let total = cost.total.unwrap_or(cost.per_hour);
-    let number = format::amount(total);
+    let number = format::fine_amount(total);
     let singular = cost.unit.strip_suffix('s').unwrap_or(&cost.unit);
     let unit = if number == "1" { singular } else { &cost.unit };
     format!("about {number} {unit} if it runs for {}", format::minutes(minutes))

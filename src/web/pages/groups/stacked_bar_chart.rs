@@ -83,7 +83,7 @@ impl StackedBarChart {
             let y = format::coordinate(frame.bottom - height * tick / highest);
             let _ = write!(chart.grid, "M{left} {y}H{right}");
             // Repeated subtraction may end slightly above or below zero.
-            chart.ticks.push((y, format::amount(if tick < step / 2.0 { 0.0 } else { tick })));
+            chart.ticks.push((y, format::fine_amount(if tick < step / 2.0 { 0.0 } else { tick })));
             tick -= step;
         }
         for (index, bar) in bars.into_iter().enumerate() {

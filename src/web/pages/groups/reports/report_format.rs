@@ -10,6 +10,11 @@ pub fn amount(hours: &f64) -> String {
     format::amount(*hours)
 }
 
+/// What was granted.
+pub fn granted(amount: &f64) -> String {
+    format::fine_amount(*amount)
+}
+
 /// A fraction as a percentage, if it is known.
 pub fn percent(part: &Option<f64>) -> String {
     format::or_unknown(*part, format::percent)

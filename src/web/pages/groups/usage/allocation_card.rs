@@ -60,6 +60,8 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
         |account| account.forecast(allocation, counted, today),
     );
     let words = |hours: f64| format::amount(counted.from_hours(hours));
+    let granted_words = format::fine_amount(allocation.amount);
+    let ticks = |hours: f64| format::fine_amount(counted.from_hours(hours));
     let part = found.used_fraction();
     let is_unread = begins <= today && !account.is_some_and(|account| account.has_read(begins, ends));
     let mut sentences = forecast_sentences(&found, begins, ends, today, &|hours| format!("{} {named}", words(hours)));
@@ -75,9 +77,9 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
         title: format!("{}{where_to}", allocation.account),
         period: format!("{} to {}", begins.words(), ends.words()),
         used: if is_unread {
-            format!("{} {named} granted; usage not loaded yet", words(granted))
+            format!("{granted_words} {named} granted; usage not loaded yet")
         } else {
-            format!("{} of {} {named} ({})", words(found.used), words(granted), format::percent(part))
+            format!("{} of {granted_words} {named} ({})", words(found.used), format::percent(part))
         },
         is_unread,
         value: format::round(part.min(1.0) * 1000.0),
@@ -85,7 +87,7 @@ fn build_allocation_card(view: &GroupUsage, allocation: &Allocation, today: Day)
         sentences,
         chart: account
             .filter(|_| begins <= today && !is_unread)
-            .map(|_| draw_allocation_chart(&found, begins, ends, today, &words)),
+            .map(|_| draw_allocation_chart(&found, begins, ends, today, &ticks)),
     }
 }
 

@@ -179,7 +179,7 @@ async fn render_page(request: GroupRequest, state: UsageSettingsFormState) -> Ha
             cluster: cluster.map(|cluster| cluster.title.clone()).unwrap_or_default(),
             amount: format!(
                 "{} {}",
-                format::amount(allocation.amount),
+                format::fine_amount(allocation.amount),
                 counted.words(site_unit(allocation.cluster_id))
             ),
             period: format!("{} to {}", allocation.begins().words(), allocation.ends().words()),
