@@ -166,4 +166,16 @@ impl ReportBreakdown {
             note: breakdown.note(),
         })
     }
+
+    /// The sum of all rows; none if there are none.
+    pub fn total(&self) -> Option<ReportBreakdownRow> {
+        let add = |sum: ReportBreakdownRow, row: ReportBreakdownRow| ReportBreakdownRow {
+            core_hours: sum.core_hours + row.core_hours,
+            gpu_hours: sum.gpu_hours + row.gpu_hours,
+            jobs: sum.jobs + row.jobs,
+            ..sum
+        };
+        let total = self.rows.iter().cloned().reduce(add)?;
+        Some(ReportBreakdownRow { name: "Total".to_owned(), is_rest: false, ..total })
+    }
 }

@@ -107,6 +107,11 @@ fn a_month_adds_up() {
     for sum in [of_all, of_kinds, of_bars] {
         assert!((sum - 80.0).abs() < 1e-9, "{sum}");
     }
+    for breakdown in &made.breakdowns {
+        let total = breakdown.total().unwrap();
+        assert!((total.core_hours - 80.0).abs() < 1e-9 || !breakdown.has_cores, "{}", breakdown.title);
+        assert!(total.jobs == 80 || !breakdown.has_cores, "{}", breakdown.title);
+    }
     assert_eq!(made.bars.len(), 30, "the whole month");
     assert!(made.bars[0].is_missing && !made.bars[15].is_missing && !made.bars[29].is_missing);
     let name = &made.members[0].name;

@@ -12,6 +12,8 @@ pub struct ReportTable {
     pub title: &'static str,
     pub headings: Vec<SortHeading>,
     pub rows: Vec<ReportTableRow>,
+    /// The report's totals; none for a single row.
+    pub total: Option<ReportTableRow>,
 }
 
 /// A table by partition, QOS or GPU model.
@@ -19,6 +21,8 @@ pub struct ReportBreakdownTable {
     pub id: String,
     pub headings: Vec<SortHeading>,
     pub breakdown: ReportBreakdown,
+    /// The sum of the rows; none for a single row.
+    pub total: Option<ReportBreakdownRow>,
 }
 
 pub struct ReportTables {
@@ -42,7 +46,8 @@ impl ReportTables {
             sort.apply(id, &mut rows, compare_rows);
             rows.sort_by_key(|row| row.is_rest);
             let headings = sort.headings(id, columns(report, first), None, |sort| href(id, sort));
-            ReportTable { id, title, headings, rows }
+            let total = (rows.len() > 1).then(|| report.totals.clone());
+            ReportTable { id, title, headings, rows, total }
         };
         let breakdown = |(index, breakdown): (usize, &ReportBreakdown)| {
             let id = format!("breakdown-{index}");
@@ -51,7 +56,8 @@ impl ReportTables {
             breakdown.rows.sort_by_key(|row| row.is_rest);
             let columns = breakdown_columns(report, &breakdown);
             let headings = sort.headings(&id, columns, None, |sort| href(&id, sort));
-            ReportBreakdownTable { id, headings, breakdown }
+            let total = breakdown.total().filter(|_| breakdown.rows.len() > 1);
+            ReportBreakdownTable { id, headings, breakdown, total }
         };
         Self {
             tables: of.into_iter().filter(|(.., rows)| !rows.is_empty()).map(table).collect(),
@@ -121,6 +127,9 @@ fn compare_breakdown_rows(a: &ReportBreakdownRow, b: &ReportBreakdownRow, column
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::pages::groups::reports::chart::draw_report_chart;
+    use crate::web::pages::groups::reports::report_format;
+    use crate::web::pages::groups::stacked_bar_chart::StackedBarChart;
 
     fn row(name: &str, core_hours: f64, gpu_hours: f64, is_rest: bool) -> ReportTableRow {
         ReportTableRow { name: name.into(), core_hours, gpu_hours, is_rest, ..ReportTableRow::default() }
@@ -153,5 +162,51 @@ mod tests {
             let (a, b) = (&report.members[0], &report.members[1]);
             assert!(compare_rows(a, b, &heading.column.code).is_some(), "{}", heading.column.code);
         }
+    }
+
+    #[derive(askama::Template)]
+    #[template(path = "groups/reports/report.html")]
+    struct ReportSheet {
+        report: UsageReport,
+        chart: StackedBarChart,
+        tables: ReportTables,
+    }
+
+    /// A reader adds up a column and compares it with the figures at the top.
+    #[test]
+    fn tables_end_with_the_figures_above_them() {
+        let partition = |name: &str, core_hours: f64, gpu_hours: f64, jobs: u64| ReportBreakdownRow {
+            name: name.into(),
+            is_rest: false,
+            core_hours,
+            gpu_hours,
+            jobs,
+        };
+        let report = UsageReport {
+            members: vec![row("Ada", 3.0, 1.0, false), row("bob", 2.5, 5.0, false)],
+            kinds: vec![row("fold-#", 5.5, 6.0, false)],
+            breakdowns: vec![ReportBreakdown {
+                title: "By partition".into(),
+                first: "Partition".into(),
+                has_cores: true,
+                rows: vec![partition("long", 5.0, 2.0, 7), partition("short", 0.5, 4.0, 5)],
+                note: String::new(),
+            }],
+            totals: ReportTableRow { jobs: 12, ..row("Total", 5.5, 6.0, false) },
+            ..UsageReport::default()
+        };
+        let tables = ReportTables::new(&report, "", "people.cores-asc");
+        let sheet = ReportSheet { chart: draw_report_chart(&report), tables, report };
+        let page = scraper::Html::parse_document(&askama::Template::render(&sheet).unwrap());
+        let texts = |css: &str| {
+            let css = scraper::Selector::parse(css).unwrap();
+            page.select(&css).map(|one| one.text().collect::<String>().trim().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(".report-facts dd")[..3], ["5.5", "6", "12"]);
+        assert_eq!(texts("[aria-labelledby=people-title] tfoot :is(th, td)")[..4], ["Total", "5.5", "6", "12"]);
+        assert_eq!(texts("[aria-labelledby=breakdown-0-title] tfoot :is(th, td)"), ["Total", "5.5", "6", "12"]);
+        assert_eq!(texts("tfoot").len(), 2, "a single row is its own total");
+        let columns = texts("[aria-labelledby=people-title] thead th").len();
+        assert_eq!(texts("[aria-labelledby=people-title] tfoot :is(th, td)").len(), columns);
     }
 }
