@@ -8,6 +8,11 @@ use crate::format;
 /// Colours available; all further members share one.
 const COLOUR_COUNT: usize = 8;
 
+/// How many bars share a label, if there are few bars.
+const BARS_PER_LABEL: usize = 5;
+/// With more bars than this, labels that close would overlap.
+const MAX_BARS_CLOSELY_LABELLED: usize = 40;
+
 /// The area of the drawing that holds the bars.
 pub struct ChartFrame {
     pub left: f64,
@@ -119,6 +124,14 @@ impl StackedBarChart {
         chart
     }
 
+    /// The bars that have their label below them, and whether it is left out where there is little room.
+    pub fn labelled_bars(&self) -> Vec<(&DrawnBar, bool)> {
+        let step = BARS_PER_LABEL * self.bars.len().div_ceil(MAX_BARS_CLOSELY_LABELLED).max(1);
+        // Counted from 1, so that a month has its 1st, 5th and 10th.
+        let labelled = (1..).zip(&self.bars).filter(|(number, _)| *number == 1 || number % step == 0);
+        labelled.map(|(number, bar)| (bar, number != 1 && number % (2 * step) != 0)).collect()
+    }
+
     /// Whether a bar lacks data.
     pub fn has_missing(&self) -> bool {
         self.bars.iter().any(|drawn| !drawn.bar.missing.is_empty())
@@ -193,6 +206,30 @@ mod tests {
             let (top, step) = axis_scale(most);
             assert!(top >= most - 1e-9 && top <= most * 1.26, "the axis of {most} ends at {top}");
             assert!((2.9..6.1).contains(&(top / step)), "{most}: {top} by {step}");
+        }
+    }
+
+    #[test]
+    fn labels_have_room() {
+        let labels = |count: usize| {
+            let bars = (0..count).map(|_| bar(&[1.0])).collect();
+            let chart = StackedBarChart::draw(&FRAME, "hours", vec![(None, "Ada".into())], bars);
+            let all: Vec<(f64, bool)> = chart
+                .labelled_bars()
+                .into_iter()
+                .map(|(drawn, is_extra)| (drawn.middle.parse().unwrap(), is_extra))
+                .collect();
+            all
+        };
+        let nearest = |all: &[f64]| all.windows(2).map(|two| two[1] - two[0]).fold(f64::INFINITY, f64::min);
+        assert_eq!(labels(31).len(), 7, "1, 5, 10, 15, 20, 25, 30");
+        assert_eq!(labels(31).iter().filter(|(_, is_extra)| !is_extra).count(), 4, "1, 10, 20, 30");
+        for count in 10..400 {
+            let all = labels(count);
+            let few: Vec<f64> = all.iter().filter(|(_, is_extra)| !is_extra).map(|(at, _)| *at).collect();
+            // The letters are larger on a tablet, and larger still on a phone.
+            assert!(nearest(&all.iter().map(|(at, _)| *at).collect::<Vec<_>>()) > 60.0, "{count}");
+            assert!(nearest(&few) > 100.0, "{count} on a phone");
         }
     }
 
