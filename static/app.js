@@ -352,6 +352,12 @@
     announce(lastSaid || said.textContent.trim());
   });
 
+  // Only a table that is wider than its place is said to have more columns.
+  const measureWide = new ResizeObserver((entries) => {
+    for (const { target } of entries) target.classList.toggle("is-fitting", target.scrollWidth <= target.clientWidth);
+  });
+  for (const wide of all(".report-wide")) measureWide.observe(wide);
+
   // A browser may keep a page as it was left: what has just happened is old news when one comes back.
   addEventListener("pagehide", () => all("[data-until-left]").forEach((news) => news.remove()));
 

@@ -13,6 +13,12 @@
     time.textContent = at.toLocaleString("en-GB", format);
   }
 
+  // Only a table that is wider than its place is said to have more columns.
+  const measureWide = new ResizeObserver((entries) => {
+    for (const { target } of entries) target.classList.toggle("is-fitting", target.scrollWidth <= target.clientWidth);
+  });
+  for (const wide of document.querySelectorAll(".report-wide")) measureWide.observe(wide);
+
   const tellTime = () => {
     const time = document.querySelector("time[data-left]");
     if (!time) return;
