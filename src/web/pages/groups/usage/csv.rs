@@ -16,11 +16,14 @@ use crate::web::pages::groups::usage::{GroupUsageRequest, UsagePageData};
 /// A column: its heading, and its cell in a row.
 type CsvColumn<T> = (&'static str, fn(&T) -> String);
 
+/// The column of hours in the site's own unit. Its cells are empty where there is no such unit.
+const SITE_UNIT_HEADING: &str = "site unit hours";
+
 /// The columns after the first one, in tables of totals.
 const TOTALS_COLUMNS: [CsvColumn<UsageTotals>; 25] = [
     ("core hours", |sums| exact_hours(sums.core_s)),
     ("GPU hours", |sums| exact_hours(sums.gpu_s)),
-    ("site unit hours", |sums| format_exact(UsageMeasure::Site.hours(sums))),
+    (SITE_UNIT_HEADING, |sums| format_exact(UsageMeasure::Site.hours(sums))),
     ("GPU hours by model", |sums| {
         let models = sums.gpus.iter().map(|(model, seconds)| format!("{model} {}", exact_hours(*seconds)));
         models.collect::<Vec<_>>().join("; ")
@@ -86,13 +89,24 @@ fn if_measured(number: i64) -> String {
     if number < 0 { String::new() } else { number.to_string() }
 }
 
-/// A table of totals; `first` is the heading of the names. A row without totals has empty cells.
-fn render_totals<'a>(first: &str, rows: impl Iterator<Item = (impl Into<String>, Option<&'a UsageTotals>)>) -> String {
+/// A row of a table of totals. Without totals, its cells are empty.
+struct CsvTotalsRow<'a> {
+    name: String,
+    totals: Option<&'a UsageTotals>,
+    /// Whether hours are counted in a unit of the site's own.
+    has_site_unit: bool,
+}
+
+/// A table of totals; `first` is the heading of the names.
+fn render_totals<'a>(first: &str, rows: impl Iterator<Item = CsvTotalsRow<'a>>) -> String {
     let head: Vec<&str> = std::iter::once(first).chain(TOTALS_COLUMNS.map(|(heading, _)| heading)).collect();
     let mut text = format_row(&head);
-    for (name, sums) in rows {
-        let cells = TOTALS_COLUMNS.map(|(_, cell)| sums.map(cell).unwrap_or_default());
-        text.push_str(&format_row(&std::iter::once(name.into()).chain(cells).collect::<Vec<String>>()));
+    for row in rows {
+        let cells = TOTALS_COLUMNS.map(|(heading, cell)| {
+            let is_known = heading != SITE_UNIT_HEADING || row.has_site_unit;
+            row.totals.filter(|_| is_known).map(cell).unwrap_or_default()
+        });
+        text.push_str(&format_row(&std::iter::once(row.name).chain(cells).collect::<Vec<String>>()));
     }
     text
 }
@@ -106,15 +120,25 @@ fn file_response(data: &UsagePageData, what: &str, text: String) -> Response {
 
 pub async fn members(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
-    let rows = data.figures.members.iter().map(|member| (member.name.as_str(), Some(&member.totals)));
+    let has_site_unit = data.filter.unit.is_some();
+    let rows = data.figures.members.iter().map(|member| CsvTotalsRow {
+        name: member.name.clone(),
+        totals: Some(&member.totals),
+        has_site_unit,
+    });
     Ok(file_response(&data, "members", render_totals("member", rows)))
 }
 
 pub async fn accounts(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
     let rows = data.figures.accounts.iter().map(|account| {
-        let totals = Some(&account.totals).filter(|_| !account.is_unread);
-        (format!("{}/{}", account.slug, account.account), totals)
+        let details = data.view.accounts.iter().map(|one| &one.details);
+        let mut own = details.filter(|details| details.slug == account.slug && details.account == account.account);
+        CsvTotalsRow {
+            name: format!("{}/{}", account.slug, account.account),
+            totals: Some(&account.totals).filter(|_| !account.is_unread),
+            has_site_unit: own.any(|details| details.site_unit().is_some()),
+        }
     });
     Ok(file_response(&data, "accounts", render_totals("account", rows)))
 }
@@ -122,7 +146,12 @@ pub async fn accounts(request: GroupUsageRequest) -> HandlerResult {
 /// Usage by job type.
 pub async fn kinds(request: GroupUsageRequest) -> HandlerResult {
     let data = request.load_with_names().await?;
-    let rows = data.figures.kinds.iter().map(|kind| (kind_label(&kind.name), Some(&kind.totals)));
+    let has_site_unit = data.filter.unit.is_some();
+    let rows = data.figures.kinds.iter().map(|kind| CsvTotalsRow {
+        name: kind_label(&kind.name).into(),
+        totals: Some(&kind.totals),
+        has_site_unit,
+    });
     Ok(file_response(&data, "kinds", render_totals("job type", rows)))
 }
 
@@ -207,7 +236,8 @@ mod tests {
     fn rows_are_as_long_as_the_head_and_hold_no_formulas() {
         let mut sums = UsageTotals { core_s: 5400, jobs: 2, done: 1, ..UsageTotals::default() };
         sums.add_gpus("v100", 1800);
-        let text = render_totals("member", [("=cmd()", Some(&sums)), ("Bob", None)].into_iter());
+        let row = |name: &str, totals| CsvTotalsRow { name: name.into(), totals, has_site_unit: true };
+        let text = render_totals("member", [row("=cmd()", Some(&sums)), row("Bob", None)].into_iter());
         let mut lines = text.lines();
         let head = lines.next().unwrap().matches("\",\"").count();
         for row in lines {
@@ -216,5 +246,19 @@ mod tests {
         assert!(text.contains("\"'=cmd()\",\"1.5000\",\"0.0000\""), "{text}");
         assert!(text.contains("\"v100 0.5000\""), "{text}");
         assert!(text.contains("\"Bob\",\"\",\"\""), "nothing is known of Bob: {text}");
+    }
+
+    #[test]
+    fn site_unit_is_empty_where_the_site_has_none() {
+        let sums = UsageTotals { core_s: 3600, ..UsageTotals::default() };
+        for (has_site_unit, cell) in [(true, "0.0000"), (false, "")] {
+            let row = CsvTotalsRow { name: "Bob".into(), totals: Some(&sums), has_site_unit };
+            let text = render_totals("member", std::iter::once(row));
+            let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+            let (head, row) = (lines.next().unwrap(), lines.next().unwrap());
+            let at = head.iter().position(|heading| heading.contains(SITE_UNIT_HEADING)).unwrap();
+            assert_eq!(row[at], format!("\"{cell}\""), "{text}");
+            assert_eq!((row[1], row[2]), ("\"1.0000\"", "\"0.0000\""), "only that one");
+        }
     }
 }
