@@ -9,7 +9,7 @@ use crate::files::results::JobResultsCache;
 use crate::store::StoreCache;
 use crate::web::http::stream_limits::{MAX_DOWNLOADS, MAX_EVENT_STREAMS, OpenResponseLimiter};
 use crate::web::pages::groups::usage::UsageSummaryCache;
-use crate::web::pages::home::{HomePersonFactsCache, LastHomeVisits, PortalSetupFacts};
+use crate::web::pages::home::{HomePersonFactsCache, LastVisits, PortalSetupFacts};
 
 /// The services, plus the state that only pages need.
 #[derive(Clone)]
@@ -24,8 +24,8 @@ pub struct CrossRequestState {
     pub home_overview: StoreCache<(), PortalSetupFacts>,
     /// What the home page knows about each person.
     pub home_people: HomePersonFactsCache,
-    /// When each person last visited the home page.
-    pub home_visits: LastHomeVisits,
+    /// When each person last visited the portal.
+    pub visits: LastVisits,
     /// Rendered usage summaries of groups.
     pub usage_summaries: UsageSummaryCache,
     pub event_streams: OpenResponseLimiter,
@@ -42,7 +42,7 @@ impl PortalState {
         let pages = CrossRequestState {
             home_overview: StoreCache::new(1),
             home_people: StoreCache::new(1000),
-            home_visits: LastHomeVisits::default(),
+            visits: LastVisits::default(),
             usage_summaries: UsageSummaryCache::default(),
             event_streams: OpenResponseLimiter::new(MAX_EVENT_STREAMS),
             downloads: OpenResponseLimiter::new(MAX_DOWNLOADS),

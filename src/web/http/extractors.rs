@@ -68,13 +68,17 @@ impl CurrentPerson {
     }
 }
 
+/// Whether someone did something. Fragments refresh on their own: an open page alone doesn't keep a session alive.
+fn is_by_person(parts: &Parts) -> bool {
+    parts.method != Method::GET || !parts.headers.contains_key("hx-request")
+}
+
 impl FromRequestParts<PortalState> for MaybeCurrentPerson {
     type Rejection = AppError;
 
     async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, AppError> {
         let app = &state.app;
-        // Fragments refresh on their own. An open page alone doesn't keep a session alive.
-        let is_person = parts.method != Method::GET || !parts.headers.contains_key("hx-request");
+        let is_person = is_by_person(parts);
         let me = match RawRequestCookies::from_headers(&parts.headers).get(app, CookieKind::Session) {
             Some(cookie) if is_person => app.auth.find_session(cookie).await?,
             Some(cookie) => app.auth.peek_session(cookie).await?,
@@ -93,6 +97,13 @@ impl FromRequestParts<PortalState> for CurrentPerson {
 
     async fn from_request_parts(parts: &mut Parts, state: &PortalState) -> Result<Self, AppError> {
         let MaybeCurrentPerson(me) = MaybeCurrentPerson::from_request_parts(parts, state).await?;
+        if let Some(me) = &me
+            && is_by_person(parts)
+        {
+            let (app, visits) = (&state.app, &state.pages.visits);
+            // Only the home page says when the last visit was. Failing to read it must not fail other pages.
+            let _ = visits.record_page(&app.store, me.person.id, me.last_seen_at, app.clock.now()).await;
+        }
         me.map(Self).ok_or_else(|| {
             // After signing in, people continue to the page they wanted; only GET requests can be resumed.
             let wanted = parts.uri.path_and_query().filter(|_| parts.method == Method::GET);

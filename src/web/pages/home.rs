@@ -29,7 +29,7 @@ use getting_started::{
     EXAMPLE_PATH, GettingStartedStep, MemberProgress, admin_steps, find_next_step, mark_next_step, member_steps,
 };
 use job_summary::HomeJobSummary;
-pub use visits::LastHomeVisits;
+pub use visits::LastVisits;
 
 /// How many groups are shown; the rest are on the page of all groups.
 const MAX_GROUPS: usize = 5;
@@ -161,11 +161,10 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
         };
         member_steps(&overview, &without_accounts, done)
     };
-    // A page that refreshes itself doesn't count as a visit.
     let since = if queues.is_empty() {
         None
     } else {
-        context.pages.home_visits.previous_visit_end(app, me.0.person.id, !context.is_fragment).await?
+        context.pages.visits.previous_visit_end(&app.store, me.0.person.id, app.clock.now()).await?
     };
     let steps = mark_next_step(steps);
     respond(&HomePage {
