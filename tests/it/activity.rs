@@ -130,12 +130,12 @@ async fn the_export_is_safe_to_open_and_recorded() {
     assert!(page.header("content-disposition").starts_with("attachment;"));
     assert_eq!(page.header("cache-control"), "private, no-store");
     let lines: Vec<&str> = page.text().lines().collect();
-    assert_eq!(lines[0], "time,who,action,subject,detail,address");
+    assert_eq!(lines[0], "time,who,action,subject,detail,address,event");
     let subjects =
         ["\"a,\"\"b\"\"\"", "\"'@SUM(A1)\"", "\"'-1\"", "\"'+1\"", "\"'=HYPERLINK(\"\"http://evil.org\"\")\""];
     for (line, subject) in lines[1..].iter().zip(subjects) {
         let start = "\"2026-11-16T09:12:00Z\",\"bob\",\"profile.name\",";
-        assert_eq!(*line, format!("{start}{subject},\"\",\"127.0.0.1\""));
+        assert_eq!(*line, format!("{start}{subject},\"\",\"127.0.0.1\",\"Changed the display name\""));
     }
     assert_eq!(lines.len(), 6);
     let page = admin.get("/activity?action=activity.exported").await;
@@ -179,6 +179,10 @@ async fn log_is_filtered_by_date() {
     }
     let page = admin.get("/activity?from=2026-11-14&to=2026-11-15").await;
     assert_eq!(page.attribute("input[name=from]", "value"), "2026-11-14", "the filter stays visible");
+    assert_eq!(page.select_all("td[data-label=Time]")[0], "14 Nov 2026, 09:12 UTC");
+    assert!(page.select_all("td time[data-relative]").is_empty(), "no script makes it relative");
+    let all = admin.get("/activity").await;
+    assert!(!all.select_all("td time[data-relative]").is_empty());
     assert!(page.attribute("a[href^='/activity.csv']", "href").contains("to=2026-11-15"), "and is exported");
     for bad in ["from=yesterday", "from=2026-11-16&to=2026-11-15"] {
         let page = admin.get(&format!("/activity?{bad}")).await;

@@ -67,7 +67,12 @@ impl ActivityQuery {
     }
 
     const fn is_empty(&self) -> bool {
-        self.action.is_empty() && self.text.is_empty() && self.from.is_empty() && self.to.is_empty()
+        self.action.is_empty() && self.text.is_empty() && !self.has_dates()
+    }
+
+    /// Whether entries are filtered by date. They then show their own date, so that both can be compared.
+    const fn has_dates(&self) -> bool {
+        !self.from.is_empty() || !self.to.is_empty()
     }
 }
 
@@ -182,13 +187,19 @@ pub async fn export_csv(
     let details = ActivityDetails { detail: &detail, ..ActivityDetails::default() };
     record(&mut tx, &me.actor(&context), ActivityEventKind::ActivityExported, details, app.clock.now()).await?;
     store::commit(tx).await?;
-    let mut text = String::from("time,who,action,subject,detail,address\r\n");
+    Ok(csv::download_response("portolan-activity.csv", render_csv(&entries)))
+}
+
+/// The event in words comes last: programs may read the other columns by their position.
+fn render_csv(entries: &[ActivityEntry]) -> String {
+    let mut text = String::from("time,who,action,subject,detail,address,event\r\n");
     for entry in entries {
+        let ActivityEntry { actor_name, action, subject, detail, address, .. } = entry;
         let time = entry.at.iso();
-        let cells = [&time, &entry.actor_name, &entry.action, &entry.subject, &entry.detail, &entry.address];
+        let cells: [&str; 7] = [&time, actor_name, action, subject, detail, address, sentence(entry)];
         text.push_str(&csv::format_row(&cells));
     }
-    Ok(csv::download_response("portolan-activity.csv", text))
+    text
 }
 
 #[cfg(test)]
@@ -198,6 +209,27 @@ mod tests {
 
     fn between(from: &str, to: &str) -> ActivityQuery {
         ActivityQuery { from: from.into(), to: to.into(), ..ActivityQuery::default() }
+    }
+
+    #[test]
+    fn export_has_words_beside_codes() {
+        let entry = |action: &str| ActivityEntry {
+            id: 1,
+            at: UnixTime(86_400),
+            actor_name: "bob".into(),
+            is_stranger: false,
+            action: action.into(),
+            subject: "Bob".into(),
+            detail: String::new(),
+            address: "127.0.0.1".into(),
+        };
+        let text = render_csv(&[entry("profile.name"), entry("of.another-version")]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "time,who,action,subject,detail,address,event");
+        let start = r#""1970-01-02T00:00:00Z","bob""#;
+        let end = r#""Bob","","127.0.0.1""#;
+        assert_eq!(lines[1], format!(r#"{start},"profile.name",{end},"Changed the display name""#));
+        assert_eq!(lines[2], format!(r#"{start},"of.another-version",{end},"of.another-version""#));
     }
 
     #[test]
