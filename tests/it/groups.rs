@@ -590,5 +590,9 @@ async fn a_group_with_members_keeps_a_pi() {
     assert!(admin.get(&format!("/people/{max}")).await.text().contains("the only PI of"));
     assert_eq!(admin.post(&format!("/people/{max}/disable"), &[]).await.status, 303);
     let page = admin.get(&format!("/groups/{lab}/members")).await;
-    assert!(page.select_text(".alert.is-warning").contains("This group has no PI"));
+    let alert = page.select_text(".alert.is-warning");
+    assert!(alert.contains("This group has no PI") && alert.contains("Change a member to PI below"), "{alert}");
+    let usage = admin.get(&format!("/groups/{lab}/usage")).await;
+    assert_eq!(usage.status, 403);
+    assert!(usage.select_text("main").contains("create an invitation on the group's page"), "{}", usage.text());
 }

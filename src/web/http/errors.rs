@@ -23,6 +23,8 @@ struct UnrenderedError {
     title: &'static str,
     /// What to do.
     text: String,
+    /// What to do as an administrator, who has no one to ask.
+    admin_text: Option<&'static str>,
     /// An internal error, for the log only.
     internal_error: Option<String>,
 }
@@ -54,7 +56,8 @@ impl IntoResponse for AppError {
         }
         let (title, text) = error_message(&self);
         let internal_error = status.is_server_error().then(|| self.to_string());
-        response.extensions_mut().insert(UnrenderedError { title, text, internal_error });
+        let admin_text = admin_message(&self);
+        response.extensions_mut().insert(UnrenderedError { title, text, admin_text, internal_error });
         response
     }
 }
@@ -139,6 +142,24 @@ fn error_message(error: &AppError) -> (&'static str, String) {
     }
 }
 
+/// What administrators read where others are told to ask one.
+const fn admin_message(error: &AppError) -> Option<&'static str> {
+    Some(match error {
+        AppError::Denied => {
+            "Administrators can't see other people's results, or the usage of groups they don't belong to. Ask a PI of \
+             the group if you need them."
+        }
+        AppError::DiskFull => {
+            "The portal can't save anything until you free space on the disk with its data folder. Nothing was changed."
+        }
+        AppError::Internal(_) => {
+            "The portal had an internal error. Try again. If it keeps happening, look for the request ID below in the \
+             portal's log."
+        }
+        _ => return None,
+    })
+}
+
 fn link_error_message(problem: OneTimeLinkError) -> (&'static str, String) {
     let (title, text) = match problem {
         OneTimeLinkError::Unknown => (
@@ -199,14 +220,22 @@ impl ResponseContext {
 
 /// Gives failed requests their body.
 pub async fn render_error(app: &App, context: &ResponseContext, mut response: Response) -> Response {
-    let Some(UnrenderedError { title, text, internal_error }) = response.extensions_mut().remove() else {
+    let Some(error) = response.extensions_mut().remove::<UnrenderedError>() else {
         return response;
     };
+    let UnrenderedError { title, text, admin_text, internal_error } = error;
     let request_id = context.request_id.to_str().unwrap_or_default();
     if let Some(error) = internal_error {
         tracing::error!(request.id = request_id, error, "A request failed");
     }
     let status = response.status();
+    // If the database fails, this page must not fail with it.
+    let cookie = context.cookies.get(app, CookieKind::Session).unwrap_or_default();
+    let me = app.auth.peek_session(cookie).await.ok().flatten();
+    let text = match admin_text {
+        Some(admin_text) if me.as_ref().is_some_and(|me| me.person.is_admin) => admin_text.to_owned(),
+        _ => text,
+    };
     let body = if context.accepts_json {
         axum::Json(serde_json::json!({ "error": title, "what_to_do": text })).into_response()
     } else if context.is_htmx {
@@ -216,9 +245,8 @@ pub async fn render_error(app: &App, context: &ResponseContext, mut response: Re
     } else {
         let request_id = if status.is_server_error() { request_id.to_owned() } else { String::new() };
         let mut page = PageFrame::for_anyone(context.theme, context.flash.clone(), title);
-        // Signed-in people keep the navigation. If the database fails, this page must not fail with it.
-        let cookie = context.cookies.get(app, CookieKind::Session).unwrap_or_default();
-        if let Ok(Some(me)) = app.auth.peek_session(cookie).await {
+        // Signed-in people keep the navigation.
+        if let Some(me) = me {
             page = page.with_person(app, &me, NavSection::NoSection);
         }
         let page = ErrorPage { page, title, text, request_id };
@@ -258,4 +286,21 @@ pub fn wrong_host_response(right: &str, setting: &str) -> Response {
         ),
     )
         .into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn administrators_are_not_told_to_ask_themselves() {
+        let errors =
+            [AppError::Denied, AppError::NotFound, AppError::DiskFull, AppError::Internal("x".into()), AppError::Busy];
+        for error in errors {
+            let is_to_ask = error_message(&error).1.contains("your portal administrator");
+            let for_admins = admin_message(&error);
+            assert_eq!(for_admins.is_some(), is_to_ask, "{error:?}");
+            assert!(!for_admins.unwrap_or_default().contains("portal administrator"), "{error:?}");
+        }
+    }
 }

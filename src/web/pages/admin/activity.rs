@@ -88,6 +88,7 @@ fn sentence(entry: &ActivityEntry) -> &str {
 #[template(path = "admin/activity/own.html")]
 struct OwnActivityPage {
     page: PageFrame,
+    is_admin: bool,
     me: String,
     rows: Vec<ActivityEntry>,
     older: String,
@@ -137,6 +138,7 @@ pub async fn show_own(
     let (rows, next) = load_rows(&context, filter).await?;
     respond(&OwnActivityPage {
         page: PageFrame::for_person(&context, &me.0, "Activity", NavSection::Account),
+        is_admin: me.may(Permission::SeeAllActivity).is_ok(),
         me: me.0.person.name.clone(),
         rows,
         older: next.map_or_else(String::new, |before| format!("/account/activity?before={before}")),
