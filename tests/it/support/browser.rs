@@ -52,6 +52,9 @@ impl Browser {
             .connect(&format!("http://127.0.0.1:{port}"))
             .await
             .expect("a browser window");
+        // With a new profile, some versions don't give their window the focus, and pages hear of no focus either.
+        let focus = DevToolsCommand("Emulation.setFocusEmulationEnabled", json!({ "enabled": true }));
+        window.issue_cmd(focus).await.expect("the focus");
         Self { window, url: url.to_owned(), _driver: driver, profile }
     }
 
