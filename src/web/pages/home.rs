@@ -150,12 +150,13 @@ pub async fn get(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     let groups = list_groups(&me, &overview, &facts);
     let without_accounts: Vec<&Membership> =
         groups.iter().filter(|group| group.needs_accounts).map(|group| &group.membership).collect();
+    let was_connected = accounts.iter().any(|account| account.connected_at.is_some());
     let steps = if is_admin {
-        admin_steps(&overview, &without_accounts, me.0.person.has_totp)
+        admin_steps(&overview, &without_accounts, was_connected, me.0.person.has_totp)
     } else {
         let done = MemberProgress {
             has_group: !groups.is_empty(),
-            was_connected: accounts.iter().any(|account| account.connected_at.is_some()),
+            was_connected,
             has_run: facts.has_jobs,
             has_totp: me.0.person.has_totp,
         };

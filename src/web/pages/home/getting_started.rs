@@ -52,6 +52,7 @@ pub fn find_next_step(steps: &[GettingStartedStep]) -> Option<&GettingStartedSte
 pub fn admin_steps(
     overview: &PortalSetupFacts,
     without_accounts: &[&Membership],
+    was_connected: bool,
     has_totp: bool,
 ) -> Vec<GettingStartedStep> {
     let invite = overview.first_group.map_or_else(|| "/groups".to_owned(), invite_path);
@@ -76,6 +77,10 @@ pub fn admin_steps(
             overview.has_people,
         ),
     ];
+    if !without_accounts.is_empty() {
+        // Accounts are offered once the portal has seen them on a cluster.
+        steps.extend(connect_step(overview, was_connected));
+    }
     steps.extend(account_steps(without_accounts));
     steps.push(second_factor_step(has_totp));
     steps
@@ -102,21 +107,23 @@ pub fn member_steps(
         let text = "Ask a PI of your group for an invitation link and open it in this browser.";
         steps.push(step("Join your group", text, ("", ""), false));
     }
-    if let Some(first) = overview.clusters.first() {
-        let cluster_page = format!("/clusters/{}", first.slug);
-        let href = if overview.clusters.len() == 1 { &cluster_page } else { "/clusters" };
-        steps.push(step(
-            "Connect to a cluster",
-            "Enter your user name on the cluster, create an SSH key with one click, and sign in once. The page guides you through it.",
-            (href, "Connect"),
-            done.was_connected,
-        ));
+    if let Some(connect) = connect_step(overview, done.was_connected) {
+        steps.push(connect);
         steps.extend(account_steps(without_accounts));
         let text = "Try a small example job that's ready to submit, or select New job above to choose a recipe.";
         steps.push(step("Run your first job", text, (EXAMPLE_PATH, "Try an example"), done.has_run));
     }
     steps.push(second_factor_step(done.has_totp));
     steps
+}
+
+/// `None` while the portal has no cluster.
+fn connect_step(overview: &PortalSetupFacts, is_done: bool) -> Option<GettingStartedStep> {
+    let first = overview.clusters.first()?;
+    let cluster_page = format!("/clusters/{}", first.slug);
+    let href = if overview.clusters.len() == 1 { &cluster_page } else { "/clusters" };
+    let text = "Enter your user name on the cluster, create an SSH key with one click, and sign in once. The page guides you through it.";
+    Some(step("Connect to a cluster", text, (href, "Connect"), is_done))
 }
 
 /// What a PI has to do before the group's usage can be shown.
