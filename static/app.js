@@ -187,6 +187,8 @@
   document.addEventListener("htmx:beforeRequest", (event) => {
     const { elt, requestConfig } = event.detail;
     if (document.hidden && requestConfig?.verb === "get" && elt.matches("[data-when-seen]")) event.preventDefault();
+    // What was done before no longer matters once the next thing is done.
+    if (requestConfig?.verb === "post") document.querySelector("[data-flash]")?.remove();
   });
   document.addEventListener("visibilitychange", () => {
     if (document.hidden || !window.htmx) return;
