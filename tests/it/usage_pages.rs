@@ -352,6 +352,7 @@ async fn many_jobs_are_shown_in_pages() {
     assert_eq!(numbers.len(), 450, "each once");
     let csv = world.pi.get(&world.url("usage/jobs.csv?period=90d")).await;
     assert_eq!(csv.text().lines().count(), 1 + 450);
+    assert!(csv.text().contains("\"Completed\"") && !csv.text().contains("\"done\""), "the page's words");
     let core_hours = format!("{:.4}", sum(&csv, 8));
     assert!(said.iter().all(|one| *one == core_hours), "{said:?} {core_hours}");
     let beyond = world.pi.get(&world.url("usage/jobs?period=90d&page=40")).await;

@@ -46,9 +46,9 @@ const TOTALS_COLUMNS: [CsvColumn<UsageTotals>; 25] = [
     ("GPU hours used of measured", |sums| exact_hours(sums.used_gpu_s)),
     ("wasted core hours", |sums| exact_hours(sums.lost_core_s)),
     ("wasted GPU hours", |sums| exact_hours(sums.lost_gpu_s)),
-    ("over-requested core hours", |sums| exact_hours(sums.spare_core_s)),
-    ("over-requested GPU hours", |sums| exact_hours(sums.spare_gpu_s)),
-    ("over-requested GB hours", |sums| exact_gb_hours(sums.spare_mb_s)),
+    ("over-requested core hours", |sums| of_measured(sums.held_core_s, exact_hours(sums.spare_core_s))),
+    ("over-requested GPU hours", |sums| of_measured(sums.held_gpu_s, exact_hours(sums.spare_gpu_s))),
+    ("over-requested GB hours", |sums| of_measured(sums.held_mb_s, exact_gb_hours(sums.spare_mb_s))),
 ];
 
 const JOB_COLUMNS: [CsvColumn<UsageJobView>; 22] = [
@@ -58,7 +58,7 @@ const JOB_COLUMNS: [CsvColumn<UsageJobView>; 22] = [
     ("member", |job| job.member.clone()),
     ("user", |job| job.user.clone()),
     ("job type", |job| job.kind.clone()),
-    ("outcome", |job| job.outcome.as_str().to_owned()),
+    ("outcome", |job| job.outcome.title().to_owned()),
     ("started", |job| job.began.iso()),
     ("core hours in period", |job| exact_hours(job.core_s)),
     ("GPU hours in period", |job| exact_hours(job.gpu_s)),
@@ -82,6 +82,11 @@ fn exact_hours(seconds: u64) -> String {
 
 fn exact_gb_hours(mb_seconds: u64) -> String {
     format_exact(hours(mb_seconds) / 1024.0)
+}
+
+/// Empty where nothing was measured.
+fn of_measured(measured: u64, cell: String) -> String {
+    if measured == 0 { String::new() } else { cell }
 }
 
 /// What Slurm did not measure is stored as a negative number.
