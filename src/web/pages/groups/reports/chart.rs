@@ -1,5 +1,6 @@
 //! A report's chart: hours per day, stacked by person.
 
+use crate::clock::Day;
 use crate::usage::report::{ReportChartDay, UsageReport};
 use crate::web::pages::groups::stacked_bar_chart::{ChartFrame, StackedBar, StackedBarChart};
 
@@ -11,7 +12,7 @@ pub fn draw_report_chart(report: &UsageReport) -> StackedBarChart {
     let colour = |at: usize| report.colours.get(at).copied().unwrap_or(at);
     let series = report.series.iter().enumerate().map(|(at, name)| (Some(colour(at)), name.clone()));
     let bar = |bar: &ReportChartDay| StackedBar {
-        label: bar.until.map_or_else(|| bar.day.words(), |until| format!("{} to {}", bar.day.short(), until.words())),
+        label: bar.until.map_or_else(|| bar.day.words(), |until| describe_days(bar.day, until)),
         mark: bar.day.short(),
         parts: bar.parts.clone(),
         missing: if bar.is_missing { "incomplete".to_owned() } else { String::new() },
@@ -21,10 +22,22 @@ pub fn draw_report_chart(report: &UsageReport) -> StackedBarChart {
     StackedBarChart::draw(&FRAME, &report.measure, series.collect(), bars)
 }
 
+/// `3 Nov to 9 Nov 2026`, with both years if they differ.
+fn describe_days(from: Day, until: Day) -> String {
+    let is_same_year = from.month().year() == until.month().year();
+    format!("{} to {}", if is_same_year { from.short() } else { from.words() }, until.words())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Day;
+
+    #[test]
+    fn a_week_across_new_year_names_both_years() {
+        let new_year = Day::parse("2026-01-01").unwrap();
+        assert_eq!(describe_days(new_year.plus(-3), new_year.plus(3)), "29 Dec 2025 to 4 Jan 2026");
+        assert_eq!(describe_days(new_year, new_year.plus(6)), "1 Jan to 7 Jan 2026");
+    }
 
     #[test]
     fn days_of_which_not_all_was_read_are_told() {
