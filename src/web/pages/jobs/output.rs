@@ -179,7 +179,9 @@ pub async fn find_output_file(
     }
     let is_split = !details.stderr.is_empty() && details.stderr != details.stdout;
     let path = if stream == "err" && is_split { &details.stderr } else { &details.stdout };
-    Ok((OutputFileKey { queue: key, path: path.clone() }, (is_split, details.paths_told)))
+    // Before Slurm was asked, the path is what the script says.
+    let has_reported_paths = details.paths_told || details.read_at == 0;
+    Ok((OutputFileKey { queue: key, path: path.clone() }, (is_split, has_reported_paths)))
 }
 
 async fn load_viewer(
