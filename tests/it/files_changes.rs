@@ -213,7 +213,7 @@ async fn renaming_and_moving_need_permission_and_one_disk() {
     assert_eq!(sftp::read_link(&line, &remote_path(&format!("{here}/renamed"))).await.unwrap(), b"mine");
     // Nothing selected, too many for one name, and forms that no page of ours has.
     let page = change(&alice, "rename", here, &[]).await;
-    assert!(page.status == 422 && page.text().contains("Select one item"), "{}", page.text());
+    assert!(page.status == 422 && page.text().contains("Select the item to rename"), "{}", page.text());
     let page = change(&alice, "move", here, &[("to", "/tmp")]).await;
     assert!(page.status == 422 && page.text().contains("Nothing selected"), "{}", page.text());
     for fields in [[("name", "../mine"), ("to", "x")], [("name", ".."), ("to", "x")], [("name", "%2Fetc"), ("to", "x")]]

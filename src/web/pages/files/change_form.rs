@@ -111,6 +111,7 @@ pub async fn respond_part<T: Template + HtmlSafe>(
 #[derive(Template)]
 #[template(path = "files/nothing_selected.html")]
 pub struct NothingSelectedPart {
+    pub title: &'static str,
     pub text: &'static str,
     pub folder: FolderLink,
 }

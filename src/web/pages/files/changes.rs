@@ -121,7 +121,13 @@ pub async fn rename(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody
     let files = unchecked.authorize().await?;
     let selection = ChangeSelection::parse(&fields)?;
     let [from] = &selection.names[..] else {
-        return respond_nothing(&files, "Rename", &selection.folder, "Select one item to rename.").await;
+        if selection.names.is_empty() {
+            return respond_nothing(&files, "Rename", &selection.folder, "Select the item to rename.").await;
+        }
+        let folder = FolderLink::new(files.slug(), &selection.folder);
+        let (title, text) = ("Several items selected", "Rename one item at a time.");
+        let part = NothingSelectedPart { title, text, folder };
+        return respond_part(&files, FORM_ERROR_STATUS, "Rename", &selection.folder, part).await;
     };
     let is_answered = fields.iter().any(|(key, _)| key == "to");
     let typed = field(&fields, "to");
@@ -264,7 +270,8 @@ pub(super) async fn respond_nothing(
     folder: &RemotePath,
     text: &'static str,
 ) -> HandlerResult {
-    let part = NothingSelectedPart { text, folder: FolderLink::new(files.slug(), folder) };
+    let link = FolderLink::new(files.slug(), folder);
+    let part = NothingSelectedPart { title: "Nothing selected", text, folder: link };
     respond_part(files, FORM_ERROR_STATUS, title, folder, part).await
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::change_form::{ChangeSelection, FileFormFields, field};
 use super::folder_crumbs::FolderCrumbs;
 use super::links::LINKS_PATH;
-use super::{FilesRequest, UncheckedFilesRequest};
+use super::{FilesRequest, UncheckedFilesRequest, files_url};
 use crate::auth::guest_links::{DEFAULT_LINK_DAYS, GuestLinkTargetKind};
 use crate::domain::RemotePath;
 use crate::error::AppError;
@@ -47,6 +47,7 @@ struct SharePage {
     /// Encoded.
     path: String,
     shown_path: String,
+    folder_href: String,
     /// Why this path can't be shared; may be empty.
     problem: String,
     link_form: GuestLinkFormState,
@@ -237,12 +238,14 @@ async fn show_form(
 ) -> HandlerResult {
     let ClusterRequest { context, me, cluster } = &files.request;
     let is_fine = problem.is_empty() && link_form.problems.is_empty();
+    let folder = path.parent().unwrap_or_else(RemotePath::root);
     let page = SharePage {
         page: PageFrame::for_person(context, &me.0, &format!("Share {}", title(path)), NavSection::Files),
         slug: files.slug().to_owned(),
         cluster_title: cluster.row.title.clone(),
         is_connected: files.connection.is_ok(),
-        crumbs: FolderCrumbs::load(files, &path.parent().unwrap_or_else(RemotePath::root)).await?,
+        crumbs: FolderCrumbs::load(files, &folder).await?,
+        folder_href: files_url(files.slug(), &folder),
         known_kind: find_known_kind(files, path),
         path: path.to_encoded(),
         shown_path: path.to_string(),
