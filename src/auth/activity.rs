@@ -217,7 +217,7 @@ events! {
     /// A group or a member decided whether PIs can read scripts and output of jobs.
     JobSharingSet = "usage.job-sharing", "Changed the sharing of job scripts and output";
     /// A PI named the person behind a user name.
-    UserNameSet = "usage.user-name-set", "Entered a person's name for a cluster user name";
+    UserNameSet = "usage.user-name-set", "Named a cluster user";
     /// The webhook for notifications was set or removed.
     WebhookChanged = "notices.webhook", "Changed where notifications are sent";
     /// The master key was changed.

@@ -138,7 +138,7 @@ impl fmt::Display for SshLoginError {
         match self {
             Self::HostKeyChanged(hop, _) => write!(f, "{} presented a host key that differs from the one this portal trusts. Nothing was sent to it. Nobody can connect until an administrator has reviewed it.", host(hop)),
             Self::HostKeyUnknown(hop) => write!(f, "{} presented a host key that this portal doesn't know. Ask an administrator to check and pin it.", host(hop)),
-            Self::KeyRefused => f.write_str("The cluster rejected your SSH key. Check that your public key is registered there for this user name. At some centres, a new key takes up to an hour to work."),
+            Self::KeyRefused => f.write_str("The cluster rejected your SSH key. Check that your public key is registered there for this user name. If you've only just registered it, wait a little and try again."),
             Self::SignInRefused { after_key: true, answers: 0 } => f.write_str("The cluster accepted your SSH key, but then rejected the login. Your cluster account may not have access to this host."),
             Self::SignInRefused { answers: 0, .. } => f.write_str("The cluster rejected the login. Check your user name and your SSH key."),
             Self::SignInRefused { .. } => f.write_str("The cluster rejected your answers. Check the code or password and connect again. Each code works only once."),

@@ -594,5 +594,5 @@ async fn a_group_with_members_keeps_a_pi() {
     assert!(alert.contains("This group has no PI") && alert.contains("Change a member to PI below"), "{alert}");
     let usage = admin.get(&format!("/groups/{lab}/usage")).await;
     assert_eq!(usage.status, 403);
-    assert!(usage.select_text("main").contains("create an invitation on the group's page"), "{}", usage.text());
+    assert!(usage.select_text("main").contains("Ask a PI of the group if you need them"), "{}", usage.text());
 }

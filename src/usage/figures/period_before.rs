@@ -38,8 +38,8 @@ impl PeriodBefore {
         let days = format::count(u64::try_from(self.until.0 - self.from.0 + 1).unwrap_or(0), "day");
         let period = format!("the {days} before ({} to {})", self.from.words(), self.until.words());
         if missing > 0 || self.missing > 0 {
-            let which = if missing > 0 { "this period is" } else { "those days are" };
-            return format!("No comparison with {period}: not all of {which} loaded.");
+            let which = if missing > 0 { "the chosen period isn't" } else { "those days aren't" };
+            return format!("No comparison with {period}: {which} fully loaded yet.");
         }
         let before = &self.totals;
         let mut parts = vec![("core hours", hours(now.core_s), hours(before.core_s))];
@@ -90,6 +90,6 @@ mod tests {
         );
         assert!(before.comparison(&sums(1, 0, 0), 2).starts_with("No comparison with the 30 days before"));
         let unread = PeriodBefore { missing: 1, ..before };
-        assert!(unread.comparison(&sums(1, 0, 0), 0).ends_with("not all of those days are loaded."));
+        assert!(unread.comparison(&sums(1, 0, 0), 0).ends_with("those days aren't fully loaded yet."));
     }
 }

@@ -73,7 +73,8 @@ pub fn list_gaps(view: &GroupUsage, all: &UsageFigures, period: ReportPeriod, un
     }
     if all.missing > 0 {
         let days = format::count(all.missing, "day");
-        notes.push(format!("Incomplete when this report was created: {days} of account data missing."));
+        let verb = if all.missing == 1 { "wasn't" } else { "weren't" };
+        notes.push(format!("Incomplete: {days} {verb} loaded when this report was created."));
     }
     if all.is_cut {
         notes.push("Some days had more jobs than the portal could load, so their figures are too low.".to_owned());

@@ -118,7 +118,7 @@ flashes! {
     DashboardAlreadyExtended = "dashboard-followed", "info", "The dashboard has already been extended.";
     DashboardStartLimit = "dashboard-woken-enough", "warning", "The dashboard has been started as often as its owner allows per day. Ask them to start it.";
     FileDeleted = "file-deleted", "ok", "Deleted.";
-    UsageAccountsSet = "usage-accounts", "ok", "Accounts saved. The portal is loading their usage for the group.";
+    UsageAccountsSet = "usage-accounts", "ok", "Accounts saved. Open Usage to load what they used.";
     AllocationAdded = "allocation-added", "ok", "Allocation added.";
     AllocationChanged = "allocation-changed", "ok", "Allocation saved.";
     AllocationRemoved = "allocation-removed", "ok", "Allocation removed. The recorded usage is kept.";

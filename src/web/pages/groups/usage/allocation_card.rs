@@ -142,7 +142,7 @@ fn forecast_sentences(
     let (low, high) = (share(low), share(high));
     let range = if low == high { format!("about {low}") } else { format!("{low} to {high}") };
     all.push(format!(
-        "If usage continues as in the last {} weeks, it will reach {range} of the allocation by {}.",
+        "If usage continues as in the last {} weeks, {range} of the allocation will be used by {}.",
         found.weeks,
         ends.words()
     ));
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn no_more_is_said_than_is_known() {
         let even = said(|_| 10.0, 2000.0, -49, 50);
-        assert!(even.contains("about 50% of the allocation by 5 Jan 2027"), "{even}");
+        assert!(even.contains("about 50% of the allocation will be used by 5 Jan 2027"), "{even}");
         assert!(!even.contains("run out"), "{even}");
         let uneven = said(|b| if b / 7 % 2 == 0 { 30.0 } else { 5.0 }, 1000.0, -49, 50);
         assert!(uneven.contains(" to ") && uneven.contains("run out"), "{uneven}");
