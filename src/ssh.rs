@@ -17,6 +17,7 @@ pub mod process;
 pub mod route;
 pub mod sftp;
 mod slots;
+pub mod terminal;
 mod wipe;
 mod wire;
 

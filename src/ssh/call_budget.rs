@@ -77,7 +77,7 @@ impl CallBudget {
         let mut inner = self.lock();
         inner.prune(now);
         let most = match urgency {
-            CallUrgency::Interactive => self.calls_per_minute * INTERACTIVE_FACTOR,
+            CallUrgency::Interactive | CallUrgency::Terminal => self.calls_per_minute * INTERACTIVE_FACTOR,
             CallUrgency::Background | CallUrgency::Bulk => self.calls_per_minute,
             CallUrgency::Guest => (self.calls_per_minute / GUEST_DIVISOR).max(MIN_GUEST_CALLS),
         };
@@ -91,7 +91,7 @@ impl CallBudget {
             *hour += 1;
         }
         inner.commands += 1;
-        if urgency == CallUrgency::Interactive {
+        if matches!(urgency, CallUrgency::Interactive | CallUrgency::Terminal) {
             inner.used_at = now;
         }
         metrics::counter!("portolan_cluster_commands_total").increment(1);

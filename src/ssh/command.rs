@@ -227,6 +227,22 @@ impl RemoteCommand {
         Ok(line)
     }
 
+    /// The command line for a terminal: without a deadline, and with nothing of ours in its output. It runs for as long
+    /// as the person wants.
+    pub(super) fn to_terminal_line(&self, dialect: &RemoteCommandMode) -> Result<String, InvalidCommandError> {
+        let mut line = String::from("exec /usr/bin/env");
+        if let RemoteCommandMode::Shell(variables) = dialect {
+            for (name, value) in variables {
+                line.push(' ');
+                line.push_str(&quote(&format!("{name}={value}"))?);
+            }
+        }
+        line.push(' ');
+        line.push_str(self.program);
+        self.append_args(&mut line)?;
+        Ok(line)
+    }
+
     fn append_args(&self, line: &mut String) -> Result<(), InvalidCommandError> {
         for arg in &self.args {
             line.push(' ');

@@ -163,7 +163,7 @@ impl ClusterConnection {
         *self.dialect.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(dialect);
     }
 
-    fn dialect(&self) -> Arc<RemoteCommandMode> {
+    pub(super) fn dialect(&self) -> Arc<RemoteCommandMode> {
         self.dialect.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

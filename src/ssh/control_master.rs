@@ -56,6 +56,11 @@ impl ControlMaster {
         &self.ended
     }
 
+    /// Has the process look at the size of each terminal that it serves.
+    pub(super) fn announce_window_size(&self) {
+        let _ = pidfd_send_signal(&self.handle, Signal::WINCH);
+    }
+
     /// Ends the process and removes its folder.
     pub async fn close(&self) {
         let _ = pidfd_send_signal(&self.handle, Signal::TERM);

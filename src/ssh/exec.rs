@@ -16,8 +16,8 @@ use super::slots::{CallUrgency, SessionSlot};
 /// How much longer than the remote deadline we wait: the reply takes time as well.
 const GRACE: Duration = Duration::from_secs(8);
 /// The first pause after a refused session, and the longest before we assume that the server allows fewer.
-const SHORT_PAUSE: Duration = Duration::from_millis(2);
-const LONG_PAUSE: Duration = Duration::from_millis(256);
+pub(super) const SHORT_PAUSE: Duration = Duration::from_millis(2);
+pub(super) const LONG_PAUSE: Duration = Duration::from_millis(256);
 /// How much is kept of what a login shell prints instead of running the command.
 const MAX_CHATTER: usize = 400;
 
@@ -144,7 +144,11 @@ pub(super) async fn open_session<'a>(
 }
 
 fn is_refusal(error: &Error) -> bool {
-    let Error::SshMux(error) = error else { return false };
+    matches!(error, Error::SshMux(error) if is_mux_refusal(error))
+}
+
+/// Whether the server, or a master that is busy, refused a session.
+pub(super) fn is_mux_refusal(error: &openssh_mux_client::Error) -> bool {
     match error {
         openssh_mux_client::Error::RequestFailure(reason) => reason.contains("refused"),
         openssh_mux_client::Error::IOError(error) => error.kind() == std::io::ErrorKind::WouldBlock,

@@ -19,6 +19,8 @@ pub enum CallUrgency {
     Bulk,
     /// Someone whom a person let in by a link: never at that person's cost.
     Guest,
+    /// A terminal, which keeps its session for hours.
+    Terminal,
 }
 
 /// The session slots of one connection.
@@ -27,6 +29,9 @@ pub struct SessionSlots {
     all: Semaphore,
     background: Semaphore,
     bulk: Semaphore,
+    terminals: Semaphore,
+    /// For everything but people's own commands, which thereby always find a slot.
+    shared: Semaphore,
     limit: AtomicUsize,
     max: usize,
     refused_at: std::sync::Mutex<Option<Instant>>,
@@ -39,7 +44,13 @@ pub struct SessionSlots {
 pub struct SessionSlot<'a> {
     all: SemaphorePermit<'a>,
     /// Held, never read: the limit of its urgency class.
-    class: Option<SemaphorePermit<'a>>,
+    class: Option<[SemaphorePermit<'a>; 2]>,
+}
+
+/// How many terminals a connection with this many sessions may hold: half, and none where commands would have no
+/// session left.
+const fn max_terminals(sessions: usize) -> usize {
+    sessions / 2
 }
 
 impl SessionSlots {
@@ -50,6 +61,9 @@ impl SessionSlots {
             all: Semaphore::new(most),
             background: Semaphore::new((most * 5 / 8).max(1)),
             bulk: Semaphore::new((most / 3).max(1)),
+            terminals: Semaphore::new(max_terminals(most)),
+            // With two sessions, background work shares the one that a terminal leaves.
+            shared: Semaphore::new((most - 1).max(max_terminals(most) + 1)),
             limit: AtomicUsize::new(most),
             max: most,
             refused_at: std::sync::Mutex::default(),
@@ -62,23 +76,37 @@ impl SessionSlots {
         let wait = async {
             let class = match urgency {
                 CallUrgency::Interactive => None,
-                CallUrgency::Background | CallUrgency::Guest => Some(self.background.acquire().await.ok()?),
-                CallUrgency::Bulk => Some(self.bulk.acquire().await.ok()?),
+                CallUrgency::Background | CallUrgency::Guest => Some(&self.background),
+                CallUrgency::Bulk => Some(&self.bulk),
+                CallUrgency::Terminal => Some(&self.terminals),
             };
-            let all = if let Ok(free) = self.all.try_acquire() {
-                free
-            } else {
-                self.request_release();
-                self.all.acquire().await.ok()?
+            let class = match class {
+                None => None,
+                Some(class) => Some([class.acquire().await.ok()?, self.acquire_or_ask(&self.shared).await?]),
             };
-            Some(SessionSlot { all, class })
+            Some(SessionSlot { all: self.acquire_or_ask(&self.all).await?, class })
         };
         tokio::time::timeout(ACQUIRE_TIMEOUT, wait).await.ok().flatten()
     }
 
+    /// A permit; whoever holds a slot only for convenience is asked to release it if there is none.
+    async fn acquire_or_ask<'a>(&'a self, from: &'a Semaphore) -> Option<SemaphorePermit<'a>> {
+        if let Ok(free) = from.try_acquire() {
+            return Some(free);
+        }
+        self.request_release();
+        from.acquire().await.ok()
+    }
+
+    /// Whether another terminal may be opened now. Terminals stay for hours: nobody waits for one to end.
+    pub fn has_room_for_terminal(&self) -> bool {
+        let held = max_terminals(self.max) - self.terminals.available_permits();
+        held < max_terminals(self.limit())
+    }
+
     /// A slot for a transfer, if one is free at once and people keep one.
     pub fn try_acquire_bulk(&self) -> Option<SessionSlot<'_>> {
-        let class = self.bulk.try_acquire().ok()?;
+        let class = [self.bulk.try_acquire().ok()?, self.shared.try_acquire().ok()?];
         let all = self.all.try_acquire().ok()?;
         (self.all.available_permits() > 0).then_some(SessionSlot { all, class: Some(class) })
     }
@@ -143,6 +171,39 @@ mod tests {
             assert_eq!(slots.background.available_permits(), 0);
             assert_eq!(slots.bulk.available_permits(), 0);
         }
+    }
+
+    #[tokio::test]
+    async fn terminals_leave_sessions_for_commands() {
+        for (most, terminals) in [(1, 0), (2, 1), (3, 1), (6, 3), (8, 4)] {
+            let slots = SessionSlots::new(most);
+            let mut held = Vec::new();
+            while slots.has_room_for_terminal() {
+                held.push(slots.acquire(CallUrgency::Terminal).await.unwrap());
+            }
+            assert_eq!(held.len(), terminals, "of {most}");
+            // Background work takes what it can get, and still leaves one where there are three or more.
+            while let Ok(permit) = slots.shared.try_acquire() {
+                held.push(SessionSlot { all: slots.all.try_acquire().unwrap(), class: None });
+                permit.forget();
+                if most < 3 {
+                    break;
+                }
+            }
+            assert!(most < 3 || slots.all.available_permits() == 1, "of {most}");
+        }
+    }
+
+    #[tokio::test]
+    async fn fewer_sessions_mean_fewer_terminals() {
+        let slots = SessionSlots::new(4);
+        let first = slots.acquire(CallUrgency::Terminal).await.unwrap();
+        assert!(slots.has_room_for_terminal());
+        let command = slots.acquire(CallUrgency::Interactive).await.unwrap();
+        let command = slots.retry_after_refusal(command).await.unwrap();
+        assert!(!slots.has_room_for_terminal(), "half of three is one");
+        drop((first, command));
+        assert!(slots.has_room_for_terminal());
     }
 
     #[tokio::test]

@@ -86,6 +86,7 @@ mod submission_faults;
 mod submissions;
 mod support;
 mod tampered_keys;
+mod terminals;
 mod upgrade;
 mod usage;
 mod usage_alerts;
