@@ -27,6 +27,7 @@ use crate::jobs::{
 };
 use crate::sites::Site;
 use crate::store::Store;
+use crate::terminals::TerminalService;
 use crate::usage::UsageService;
 use crate::{housekeeping, telemetry};
 
@@ -68,6 +69,8 @@ pub struct App {
     pub dashboards: Dashboards,
     /// Work on files in the background.
     pub transfers: TransferWorker,
+    /// Shells on clusters in people's browsers.
+    pub terminals: TerminalService,
     /// Folders that dashboards could show.
     pub dashboard_folders: DashboardFolderCache,
     /// What takes the space in people's folders.
@@ -133,6 +136,7 @@ impl App {
                 notifications.clone(),
             ),
             transfers: TransferWorker::new(core.clone(), connections.clone(), notifications.clone()),
+            terminals: TerminalService::new(core.clone(), connections.clone()),
             dashboard_folders: DashboardFolderCache::default(),
             folder_sizes: FolderSizeService::new(core.clone(), connections.clone()),
             uploads: UploadService::new(core.clone(), connections.clone(), notifications.clone()),
@@ -167,6 +171,7 @@ impl App {
         self.tasks.spawn(self.submissions.clone().run());
         self.tasks.spawn(self.dashboards.clone().run_reconciler());
         self.tasks.spawn(self.transfers.clone().run());
+        self.tasks.spawn(self.terminals.clone().run());
         self.tasks.spawn(self.uploads.clone().run_sweeper());
         self.tasks.spawn(self.usage.clone().run());
         self.tasks.spawn(self.webhooks.clone().run());

@@ -21,6 +21,7 @@ pub mod folders;
 mod forget;
 pub mod job_actions;
 pub mod job_details_query;
+pub mod job_shell;
 pub mod output_file;
 pub mod past_runs;
 mod pool_maintenance;

@@ -51,6 +51,7 @@ pub struct Config {
     pub activity: ActivitySettings,
     pub notifications: WebhookSettings,
     pub transfers: TransferSettings,
+    pub terminals: TerminalSettings,
     /// Deprecated setting names in use, each as a sentence with the new name. Logged at start.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -144,6 +145,16 @@ pub struct TransferSettings {
     pub allow_private: bool,
 }
 
+/// Shells on clusters in people's browsers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TerminalSettings {
+    /// Whether the portal offers terminals.
+    pub enabled: bool,
+    /// A terminal ends after this many minutes without a viewer.
+    pub idle_minutes: u32,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -162,6 +173,7 @@ impl Default for Config {
             activity: ActivitySettings::default(),
             notifications: WebhookSettings::default(),
             transfers: TransferSettings::default(),
+            terminals: TerminalSettings::default(),
             warnings: Vec::new(),
         }
     }
@@ -188,6 +200,12 @@ impl DashboardOriginSettings {
 impl Default for SessionSettings {
     fn default() -> Self {
         Self { idle_hours: 12, absolute_days: 14 }
+    }
+}
+
+impl Default for TerminalSettings {
+    fn default() -> Self {
+        Self { enabled: true, idle_minutes: 30 }
     }
 }
 
@@ -283,6 +301,9 @@ impl Config {
         }
         if self.dashboards.idle_minutes < 5 {
             return invalid("dashboards.idle_minutes must be at least 5.".into());
+        }
+        if !(1..=1440).contains(&self.terminals.idle_minutes) {
+            return invalid("terminals.idle_minutes must be from 1 to 1440.".into());
         }
         if self.activity.keep_days < 30 {
             return invalid("activity.keep_days must be at least 30.".into());

@@ -3,7 +3,7 @@
 //! Which module may use which (nothing points back; `tests/it/house.rs` enforces it):
 //!
 //! ```text
-//! main → cli → web → app → {dashboards, files, usage} → jobs → cluster → {ssh, slurm, sites}, core → auth → store, vault
+//! main → cli → web → app → {dashboards, files, terminals, usage} → jobs → cluster → {ssh, slurm, sites}, core → auth → store, vault
 //! web, jobs → explain, recipes, logs       dashboards → proxy, recipes       usage → explain → recipes, slurm, sites, logs
 //! where needed → domain, clock, config, entropy, text, format
 //! ```
@@ -38,6 +38,7 @@ pub mod slurm;
 pub mod ssh;
 pub mod store;
 pub mod telemetry;
+pub mod terminals;
 pub mod text;
 pub mod usage;
 pub mod vault;

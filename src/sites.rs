@@ -51,6 +51,9 @@ pub struct Site {
     /// What people should know before they start, one short sentence each.
     #[serde(default, skip_serializing_if = "is_default")]
     pub notes: Vec<String>,
+    /// Whether people may open terminals in the browser.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub terminals: OnByDefault,
     /// How to connect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub login: SiteLoginServer,
@@ -212,6 +215,7 @@ impl Site {
             operator: None,
             docs: None,
             notes: Vec::new(),
+            terminals: OnByDefault::default(),
             login: SiteLoginServer::default(),
             keys: SiteKeyRegistration::default(),
             automation: None,

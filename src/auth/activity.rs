@@ -148,6 +148,10 @@ events! {
     FilesCopied = "files.copied", "Copied files on a cluster";
     /// The extraction of an archive on a cluster began.
     ArchiveExtracted = "files.extracted", "Extracted an archive on a cluster";
+    /// A terminal was opened; what is typed in it isn't recorded.
+    TerminalOpened = "terminal.opened", "Opened a terminal on a cluster";
+    /// A terminal ended.
+    TerminalClosed = "terminal.closed", "Ended a terminal on a cluster";
     /// A recipe was saved.
     RecipeSaved = "recipe.saved", "Saved a recipe";
     /// A new version of a recipe was saved.

@@ -50,6 +50,8 @@ pub const SETTING_KEYS: &[SettingDefinition] = &[
     key("log.format", Text, "Log format: auto, text or json. auto is text on a terminal and JSON otherwise."),
     key("activity.keep_days", Number, "Days the activity log is kept."),
     key("notifications.allow_private", Flag, "Whether notifications may be sent to addresses in private networks."),
+    key("terminals.enabled", Flag, "Whether people may open terminals on their clusters in the browser."),
+    key("terminals.idle_minutes", Number, "Minutes without a viewer after which a terminal is closed."),
     key("transfers.allow_private", Flag, "Whether people may download files from addresses in private networks."),
 ];
 

@@ -70,6 +70,7 @@ pub const ARROWS: &[(&str, &[&str])] = &[
             "text",
         ],
     ),
+    ("terminals", &["auth", "clock", "cluster", "core", "domain", "slurm", "ssh", "store"]),
     ("housekeeping", &["auth", "clock", "core", "jobs", "store"]),
     (
         "usage",
@@ -100,6 +101,7 @@ pub const ARROWS: &[(&str, &[&str])] = &[
             "sites",
             "store",
             "telemetry",
+            "terminals",
             "usage",
             "vault",
         ],
