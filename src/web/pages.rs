@@ -16,3 +16,4 @@ pub(in crate::web) mod recipes;
 pub(in crate::web) mod sign_in;
 #[cfg(debug_assertions)]
 pub(in crate::web) mod styleguide;
+pub(in crate::web) mod terminals;

@@ -16,7 +16,7 @@ use super::pages::jobs::{self, submissions};
 use super::pages::sign_in::{self, join, password_reset, setup};
 #[cfg(debug_assertions)]
 use super::pages::styleguide;
-use super::pages::{clusters, compose, dashboards, files, folders, help, home, notifications, recipes};
+use super::pages::{clusters, compose, dashboards, files, folders, help, home, notifications, recipes, terminals};
 use crate::app::AppState;
 use crate::web::portal_state::PortalState;
 
@@ -84,6 +84,7 @@ pub fn portal_router(state: PortalState) -> Router {
         .merge(job_routes())
         .merge(compose_routes())
         .merge(dashboard_routes())
+        .merge(terminal_routes())
         .merge(file_routes())
         .merge(file_change_routes())
         .merge(transfer_routes())
@@ -219,6 +220,17 @@ fn dashboard_routes() -> Router<PortalState> {
         .route("/dashboards/{id}/remove", post(dashboards::actions::delete))
         .route("/dashboards/{id}/settings", post(dashboards::actions::update_settings))
         .route("/dashboards/{id}/guest-links", post(dashboards::guest_links::create))
+}
+
+/// Shells on clusters in the browser.
+fn terminal_routes() -> Router<PortalState> {
+    Router::new()
+        .route("/terminals", get(terminals::list))
+        .route("/terminals/{id}", get(terminals::terminal::get))
+        .route("/terminals/{id}/socket", get(terminals::socket::get))
+        .route("/terminals/{id}/close", post(terminals::terminal::close))
+        .route("/clusters/{slug}/terminal", post(terminals::open::on_cluster))
+        .route("/jobs/{slug}/{id}/terminal", post(terminals::open::in_job))
 }
 
 /// Changing and editing files on a cluster. A text and a list of names need a larger body limit than other forms.

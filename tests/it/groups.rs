@@ -235,6 +235,12 @@ const OWN: &[(&str, &str)] = &[
     ("POST", "/file-links/{id}/revoke"),
     ("POST", "/files/{slug}/compress"),
     ("POST", "/files/{slug}/extract"),
+    ("GET", "/terminals"),
+    ("GET", "/terminals/{id}"),
+    ("GET", "/terminals/{id}/socket"),
+    ("POST", "/terminals/{id}/close"),
+    ("POST", "/clusters/{slug}/terminal"),
+    ("POST", "/jobs/{slug}/{id}/terminal"),
     ("GET", "/transfers"),
     ("GET", "/transfers/rows"),
     ("GET", "/transfers/nav"),
@@ -325,7 +331,8 @@ async fn rights_are_checked_on_every_route() {
     for (verb, path) in OWN {
         let path = path.replace("{id}", "1").replace("{token}", "x");
         // Streams and upload clients aren't led to a page that they would read as theirs.
-        let expected = if path == "/events" || path.starts_with("/uploads") { 401 } else { 303 };
+        let is_page = path != "/events" && !path.starts_with("/uploads") && !path.ends_with("/socket");
+        let expected = if is_page { 303 } else { 401 };
         assert_eq!(ask(&portal, &portal.visitor(), verb, &path, "").await, expected, "{verb} {path}");
     }
     assert_eq!(portal.snapshot().await, before, "a refused request changes nothing");

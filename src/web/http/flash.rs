@@ -117,6 +117,9 @@ flashes! {
     DashboardNotRunning = "dashboard-not-running", "info", "The dashboard isn't running, so it can't be extended or stopped.";
     DashboardAlreadyExtended = "dashboard-followed", "info", "The dashboard has already been extended.";
     DashboardStartLimit = "dashboard-woken-enough", "warning", "The dashboard has been started as often as its owner allows per day. Ask them to start it.";
+    TerminalClosed = "terminal-closed", "ok", "Terminal closed.";
+    TerminalNotOpened = "terminal-not-opened", "warning", "The terminal couldn't be opened. Try again in a moment.";
+    JobNotRunning = "job-not-running", "warning", "The job isn't running, so you can't open a shell in it.";
     FileDeleted = "file-deleted", "ok", "Deleted.";
     UsageAccountsSet = "usage-accounts", "ok", "Accounts saved. Open Usage to load what they used.";
     AllocationAdded = "allocation-added", "ok", "Allocation added.";

@@ -32,6 +32,11 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; st
     img-src 'self' data:; media-src 'self'; connect-src 'self'; font-src 'self'; form-action 'self'; \
     base-uri 'none'; frame-ancestors 'none'";
 
+/// The same for the page of a terminal: the terminal writes its colours into the page as styles. Still no inline scripts.
+pub const INLINE_STYLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
+    img-src 'self' data:; media-src 'self'; connect-src 'self'; font-src 'self'; form-action 'self'; \
+    base-uri 'none'; frame-ancestors 'none'";
+
 /// The same for the page around a dashboard, which is a frame of the same origin.
 const DASHBOARD_PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
     connect-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -230,7 +235,7 @@ fn add_headers(headers: &mut HeaderMap, url: &PublicUrl) {
     for (name, value) in SECURITY_HEADERS {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
-    // Only responses with someone's file (a stricter one) and the page around a PDF bring their own policy.
+    // Only responses with someone's file (a stricter one), the page around a PDF and terminals bring their own policy.
     let policy = HeaderValue::from_static(CONTENT_SECURITY_POLICY);
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
     if url.is_https() {

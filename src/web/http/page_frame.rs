@@ -28,6 +28,8 @@ pub struct PageFrame {
     /// Their unread notifications.
     pub bell: NotificationBadge,
     pub nav: Vec<NavigationItem>,
+    /// Whether the portal offers terminals.
+    pub has_terminals: bool,
     /// A message left by the previous page.
     pub flash: Option<PendingFlash>,
 }
@@ -149,6 +151,7 @@ impl PageFrame {
         Self {
             me: Some(me.clone()),
             bell: NotificationBadge::from_unread(app.notifications.cached_unread(me.person.id)),
+            has_terminals: app.terminals.is_enabled(),
             nav: build_navigation(me, section, app.transfers.open_count(me.person.id)),
             ..self
         }
@@ -167,6 +170,7 @@ impl PageFrame {
             me: None,
             bell: NotificationBadge::default(),
             nav: Vec::new(),
+            has_terminals: false,
             flash,
         }
     }

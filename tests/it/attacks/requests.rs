@@ -61,6 +61,8 @@ const NO_FORM: &[&str] = &[
     "/transfers/{id}/resume",
     "/transfers/{id}/cancel",
     "/transfers/{id}/dismiss",
+    "/terminal",
+    "/terminals/{id}/close",
     "/upload-batch",
     "/uploads",
     "/uploads/{id}",

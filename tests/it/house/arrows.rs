@@ -131,6 +131,7 @@ pub const ARROWS: &[(&str, &[&str])] = &[
             "slurm",
             "ssh",
             "store",
+            "terminals",
             "text",
             "usage",
             "vault",

@@ -42,6 +42,8 @@ struct ClusterPage {
     just_ended: Option<ConnectPurpose>,
     /// Whether the person has hidden the cluster.
     is_hidden: bool,
+    /// Whether people may open terminals here.
+    has_terminals: bool,
     is_admin: bool,
 }
 
@@ -169,6 +171,7 @@ async fn build_page(request: &ClusterRequest, setup: ClusterSetupState) -> Resul
         setup,
         next_uses,
         just_ended: None,
+        has_terminals: context.app.terminals.is_enabled() && cluster.site.terminals.0,
         is_hidden: accounts.preferences(me.0.person.id).await?.is_hidden(cluster.row.id),
         is_admin: me.may(Permission::ManageClusters).is_ok(),
         profile: cluster.clone(),

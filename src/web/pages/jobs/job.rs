@@ -197,7 +197,9 @@ async fn build_live_view(
         if is_dashboard { find_dashboard_path(context, me, &found, job.id.number).await? } else { String::new() };
     let mut actions = if found.is_own { available_actions(record, found.queue.can_reorder()) } else { Vec::new() };
     actions.retain(|button| !is_dashboard || button.verb != "requeue");
+    let is_reachable = found.is_own && found.queue.is_connected && stage == JobStage::Running;
     let mut live = JobLiveView {
+        can_open_shell: is_reachable && context.app.terminals.is_offered(&found.queue.account),
         href: found.href(),
         pick: format!("{}/{}", found.queue.cluster().slug, job.id),
         array: match job.id.task {

@@ -38,6 +38,8 @@ pub struct JobLiveView {
     pub(super) priority: String,
     pub(super) facts: Vec<JobFact>,
     pub(super) array: String,
+    /// Whether a shell can be opened in it.
+    pub(super) can_open_shell: bool,
     /// Whether it ended without having started.
     pub(super) never_started: bool,
     /// Whether it serves a dashboard. Such a job is started from the dashboard's page, not from here.
