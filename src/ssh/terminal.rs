@@ -298,6 +298,12 @@ impl LocalEnds {
 }
 
 impl TerminalOutput {
+    /// Waits until there is something to read, or the end: a quiet terminal needs no buffer.
+    pub async fn readable(&self) {
+        // A pipe that can't be waited for is read, which tells.
+        let _ = self.pipe.readable().await;
+    }
+
     /// Reads what is there, and waits if there is nothing; zero bytes at the end.
     pub async fn read(&mut self, buffer: &mut [u8]) -> usize {
         self.pipe.read(buffer).await.unwrap_or(0)

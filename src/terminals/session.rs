@@ -207,13 +207,15 @@ impl TerminalSession {
     }
 
     async fn forward_output(&self, mut output: TerminalOutput) -> TerminalEnd {
-        let mut buffer = vec![0; CHUNK_BYTES];
         loop {
+            output.readable().await;
+            let mut buffer = vec![0; CHUNK_BYTES];
             let count = output.read(&mut buffer).await;
             if count == 0 {
                 return output.ended().await;
             }
             let Some((number, events, bytes)) = self.take_output(&buffer[..count]) else { continue };
+            drop(buffer);
             // While this waits nothing is read, and the program waits as well.
             match events.send_timeout(TerminalEvent::Output(bytes), STUCK_AFTER).await {
                 Ok(()) => {}
