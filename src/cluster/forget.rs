@@ -9,9 +9,9 @@ use crate::store::{self, StoreError};
 
 impl ConnectionPool {
     /// Deletes a person's user name, discovered facts, queue state, favourite folders, folder sizes, uploads and
-    /// notifications on a cluster, ends their transfers and links to files there, and closes their connections to it: under
-    /// another user name, all that would go on with what isn't theirs. Jobs, dashboards and usage stay stored, and nothing changes on the
-    /// cluster. False if there was no account.
+    /// notifications on a cluster, ends their transfers and links to files there, and closes their connections to it:
+    /// under another user name, all that would go on with what isn't theirs. Jobs, dashboards and usage stay stored, and
+    /// nothing changes on the cluster. False if there was no account.
     pub async fn forget_account(&self, id: ClusterAccountId, actor: &Actor, cluster: &str) -> Result<bool, StoreError> {
         let mut tx = self.0.core.store.write().await?;
         if !store::connections::remove_account(&mut tx, id.person, id.cluster).await? {

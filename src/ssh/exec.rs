@@ -17,7 +17,7 @@ use super::slots::{CallUrgency, SessionSlot};
 const GRACE: Duration = Duration::from_secs(8);
 /// The first pause after a refused session, and the longest before we assume that the server allows fewer.
 pub(super) const SHORT_PAUSE: Duration = Duration::from_millis(2);
-pub(super) const LONG_PAUSE: Duration = Duration::from_millis(256);
+const LONG_PAUSE: Duration = Duration::from_millis(256);
 /// How much is kept of what a login shell prints instead of running the command.
 const MAX_CHATTER: usize = 400;
 
@@ -111,8 +111,25 @@ async fn start_command<'a>(
     Ok((child, slot))
 }
 
-/// Opens a session. The server counts an ended session for a moment longer than we do, so we first wait briefly after
-/// a refusal; if it persists, we queue again with one slot fewer.
+/// The server counts an ended session for a moment longer than we do, so we first wait briefly after a refusal; if it
+/// persists, we queue again with one slot fewer. The first `pause` is [`SHORT_PAUSE`].
+pub(super) async fn wait_after_refusal<'a>(
+    connection: &'a ClusterConnection,
+    slot: SessionSlot<'a>,
+    pause: &mut Duration,
+) -> Result<SessionSlot<'a>, RunCommandError> {
+    metrics::counter!("portolan_cluster_sessions_refused_total").increment(1);
+    connection.slots.request_release();
+    if *pause <= LONG_PAUSE {
+        tokio::time::sleep(*pause).await;
+        *pause *= 2;
+        return Ok(slot);
+    }
+    *pause = SHORT_PAUSE;
+    connection.slots.retry_after_refusal(slot).await.ok_or(RunCommandError::Busy)
+}
+
+/// Opens a session, as often as the server refuses it.
 pub(super) async fn open_session<'a>(
     connection: &'a ClusterConnection,
     mut slot: SessionSlot<'a>,
@@ -122,17 +139,7 @@ pub(super) async fn open_session<'a>(
     loop {
         match command().spawn().await {
             Ok(child) => return Ok((child, slot)),
-            Err(error) if is_refusal(&error) => {
-                metrics::counter!("portolan_cluster_sessions_refused_total").increment(1);
-                connection.slots.request_release();
-                if pause <= LONG_PAUSE {
-                    tokio::time::sleep(pause).await;
-                    pause *= 2;
-                } else {
-                    slot = connection.slots.retry_after_refusal(slot).await.ok_or(RunCommandError::Busy)?;
-                    pause = SHORT_PAUSE;
-                }
-            }
+            Err(error) if is_refusal(&error) => slot = wait_after_refusal(connection, slot, &mut pause).await?,
             Err(error) => {
                 tracing::debug!(%error, "Could not open a session");
                 // Interrupted halfway: the command may already have been sent.

@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::command::RemoteCommand;
 use super::connection::{ClusterConnection, RunCommandError};
-use super::exec::{self, LONG_PAUSE, SHORT_PAUSE};
+use super::exec::{self, SHORT_PAUSE};
 use super::slots::{CallUrgency, SessionSlot};
 
 /// How long opening may take once a slot is free.
@@ -216,15 +216,7 @@ async fn open_session<'a>(
         match request_session(connection, line, &ends).await {
             Ok(session) => return Ok((session, ends, slot)),
             Err(error) if exec::is_mux_refusal(&error) => {
-                metrics::counter!("portolan_cluster_sessions_refused_total").increment(1);
-                connection.slots.request_release();
-                if pause <= LONG_PAUSE {
-                    tokio::time::sleep(pause).await;
-                    pause *= 2;
-                } else {
-                    slot = connection.slots.retry_after_refusal(slot).await.ok_or(RunCommandError::Busy)?;
-                    pause = SHORT_PAUSE;
-                }
+                slot = exec::wait_after_refusal(connection, slot, &mut pause).await?;
             }
             Err(error) => {
                 tracing::debug!(%error, "Could not open a terminal's session");

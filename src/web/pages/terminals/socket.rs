@@ -1,5 +1,6 @@
 //! The WebSocket of a terminal's page. Binary frames are what is typed and printed; text frames are JSON: the window's
-//! size and how much it has shown, how much of its input was taken, or how the terminal ended. It ends with the sign-in session and keeps none alive.
+//! size and how much it has shown, how much of its input was taken, or how the terminal ended. It ends with the sign-in
+//! session and keeps none alive.
 
 use std::time::Duration;
 
