@@ -28,8 +28,20 @@ impl RememberedScreen {
 
     pub fn resize(&mut self, size: TerminalSize) {
         if size != self.size {
+            self.scroll_to_cursor(size.rows());
             self.size = size;
             self.guarded(|parser| parser.screen_mut().set_size(size.rows(), size.cols()));
+        }
+    }
+
+    /// With fewer rows, the last ones would be lost: as in other terminals, the first ones scroll away instead.
+    fn scroll_to_cursor(&mut self, rows: u16) {
+        let (row, col) = self.parser.screen().cursor_position();
+        let excess = (row + 1).saturating_sub(rows);
+        if excess > 0 && !self.is_alternate() {
+            let newlines = "\n".repeat(excess.into());
+            let (last, row, col) = (self.size.rows(), row + 1 - excess, col + 1);
+            self.process(format!("\x1b[{last};1H{newlines}\x1b[{row};{col}H").as_bytes());
         }
     }
 
@@ -116,6 +128,17 @@ mod tests {
             assert_eq!(second.text(), first.text(), "{above} lines up");
         }
         assert!(first.text().starts_with("line 0 ä"), "{}", first.text());
+    }
+
+    #[test]
+    fn smaller_window_shows_the_end() {
+        let mut screen = screen(20, 6);
+        screen.process(b"1\r\n2\r\n3\r\n4\r\n5\r\n$ ls");
+        screen.resize(TerminalSize::clamped(20, 3));
+        assert_eq!(screen.text(), "4\n5\n$ ls");
+        assert_eq!(screen.parser.screen().cursor_position(), (2, 4));
+        screen.parser.screen_mut().set_scrollback(1);
+        assert!(screen.text().starts_with("3\n4"), "above it is the rest: {}", screen.text());
     }
 
     #[test]
