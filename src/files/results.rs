@@ -1,12 +1,14 @@
 //! What a job left behind: files that appeared or changed in its folders while it ran. Found by one bounded walk over the
 //! person's connection, and kept in memory for a short time.
 
+mod shared_folder;
 mod task_names;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+pub use self::shared_folder::leave_out_others;
 pub use self::task_names::{find_numbered_task, find_task};
 use super::downloads::ConnectionSource;
 use super::folder_walk::{FolderWalk, WalkLimits, WalkOrder, WalkStep, WalkedFile};
@@ -20,7 +22,7 @@ use crate::ssh::sftp::{self, RemoteFileKind, SftpError};
 pub const MAX_ENTRIES: usize = 5000;
 const MAX_DEPTH: usize = 4;
 /// Files that changed this long after the job's end still count: file systems and clocks lag behind.
-const GRACE_SECONDS: i64 = 300;
+pub const GRACE_SECONDS: i64 = 60;
 /// How long results are kept while they may still change, and afterwards.
 const KEEP_ONGOING: Duration = Duration::from_secs(30);
 const KEEP_ENDED: Duration = Duration::from_mins(10);
@@ -44,6 +46,8 @@ pub struct JobResultsQuery {
     pub began: UnixTime,
     /// `None` while it runs.
     pub ended: Option<UnixTime>,
+    /// When the same person's next job began in this folder, if that was after the end.
+    pub next_began: Option<UnixTime>,
 }
 
 /// A file that appeared or changed while the job ran.
@@ -83,12 +87,17 @@ impl JobResults {
             let name = file.path.as_bytes();
             find_numbered_task(name, array).is_none_or(|found| found == task)
         };
-        if self.files.iter().all(is_own) {
+        self.retain(is_own)
+    }
+
+    /// Only the files that this holds for.
+    fn retain(self: Arc<Self>, holds: impl Fn(&JobResultFile) -> bool) -> Arc<Self> {
+        if self.files.iter().all(&holds) {
             return self;
         }
-        let mut own = Self::clone(&self);
-        own.files.retain(is_own);
-        Arc::new(own)
+        let mut kept = Self::clone(&self);
+        kept.files.retain(holds);
+        Arc::new(kept)
     }
 
     pub fn total_bytes(&self) -> u64 {
@@ -112,6 +121,10 @@ impl JobResultsQuery {
         match self.ended {
             _ if modified < self.began => ResultTime::Before,
             Some(ended) if modified > ended.plus(GRACE_SECONDS) => ResultTime::After,
+            // Within the same second, nobody knows.
+            Some(ended) if modified > ended && self.next_began.is_some_and(|next| modified >= next) => {
+                ResultTime::After
+            }
             _ => ResultTime::During,
         }
     }
@@ -263,6 +276,7 @@ mod tests {
             output_folders: outputs.iter().map(|folder| path(folder)).collect(),
             began: UnixTime(1000),
             ended: ended.map(UnixTime),
+            next_began: None,
         }
     }
 
@@ -273,8 +287,11 @@ mod tests {
         assert_eq!(running.counts(UnixTime(1000)), ResultTime::During);
         assert_eq!(running.counts(UnixTime(999_999)), ResultTime::During);
         let ended = query("/home/a", &[], Some(2000));
-        assert_eq!(ended.counts(UnixTime(2300)), ResultTime::During);
-        assert_eq!(ended.counts(UnixTime(2301)), ResultTime::After);
+        assert_eq!(ended.counts(UnixTime(2060)), ResultTime::During);
+        assert_eq!(ended.counts(UnixTime(2061)), ResultTime::After);
+        let followed = JobResultsQuery { next_began: Some(UnixTime(2000)), ..ended };
+        assert_eq!(followed.counts(UnixTime(2000)), ResultTime::During);
+        assert_eq!(followed.counts(UnixTime(2001)), ResultTime::After, "the next job's");
     }
 
     #[test]

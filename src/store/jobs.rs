@@ -161,6 +161,38 @@ pub async fn has_any(db: &mut DbConnection, person: PersonId, cluster: ClusterId
     Ok(found.is_some())
 }
 
+/// Which of these numbers are a person's jobs on a cluster.
+pub async fn list_known_numbers(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+    numbers: &[u64],
+) -> Result<Vec<i64>> {
+    scalar_all!(
+        db,
+        "SELECT DISTINCT number FROM json_each($3) AS wanted
+         JOIN jobs ON person_id = $1 AND cluster_id = $2 AND number = wanted.value",
+        [person, cluster, numbers_json(numbers)]
+    )
+}
+
+/// When the next job of a person began in this folder after that time; not one of the job with this number.
+pub async fn find_next_start(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+    (work_dir, number): (&str, u64),
+    after: UnixTime,
+) -> Result<Option<UnixTime>> {
+    scalar_one!(
+        db,
+        "SELECT min(start_at) FROM jobs
+         WHERE person_id = $1 AND cluster_id = $2 AND number <> $3 AND work_dir = $4 AND start_at >= $5
+           AND state <> 'PENDING'",
+        [person, cluster, i64::try_from(number).unwrap_or(i64::MAX), work_dir, after]
+    )
+}
+
 /// The rows of an array, its pending rest first.
 pub async fn list_array_tasks(
     db: &mut DbConnection,
@@ -275,6 +307,12 @@ fn clusters_json(clusters: &[HistoryCluster]) -> String {
         None => format!("[{},null]", one.cluster),
     });
     format!("[{}]", pairs.collect::<Vec<_>>().join(","))
+}
+
+/// Numbers as a list for `json_each`.
+fn numbers_json(numbers: &[u64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    format!("[{}]", numbers.join(","))
 }
 
 /// A LIKE pattern that finds the text anywhere; empty for no text.

@@ -183,6 +183,21 @@ pub async fn list(db: &mut DbConnection, person: PersonId, most: i64) -> Result<
     fetch_all!(db, sql, [person, most])
 }
 
+/// Archives that someone's items on a cluster were packed into, the latest first.
+pub async fn list_archives(
+    db: &mut DbConnection,
+    person: PersonId,
+    cluster: ClusterId,
+    most: i64,
+) -> Result<Vec<Vec<u8>>> {
+    scalar_all!(
+        db,
+        "SELECT target_folder FROM transfers WHERE person_id = $1 AND cluster_id = $2 AND kind = $3
+         ORDER BY id DESC LIMIT $4",
+        [person, cluster, TransferKind::Compress.as_str(), most]
+    )
+}
+
 /// What waits for its turn or was running, oldest first.
 pub async fn list_due(db: &mut DbConnection) -> Result<Vec<OpenTransfer>> {
     fetch_all!(

@@ -1,9 +1,12 @@
 //! What a real job left behind, on its page.
 
+use portolan::domain::{ClusterId, PersonId};
 use portolan::ssh::{CallUrgency, RemoteCommand};
+use portolan::store::transfers::{self, NewTransfer, TransferKind};
 use reqwest::Method;
 
 use crate::folders::Folder;
+use crate::support::cluster::remote_path;
 use crate::support::wait::wait_for;
 use crate::support::{Client, Page, TestApp};
 
@@ -99,6 +102,38 @@ async fn results_are_what_changed_while_the_job_ran() {
     // Deleted by the centre, as far as anyone can tell.
     folder.tell(&format!("rm -r {}", folder.path));
     until(&max, &results, "gone", |page| page.text().contains("no longer exists")).await;
+}
+
+#[tokio::test]
+async fn jobs_in_one_folder_have_their_own_results() {
+    let (portal, max) = connected("bob").await;
+    let folder = Folder::new("bob", "true");
+    let first = submit(&portal, &folder.path, &[], "echo 1 >first.csv").await;
+    until(&max, &format!("/jobs/key/{first}/fragment"), "over", |page| page.text().contains(">Completed<")).await;
+    // The clocks of files count seconds.
+    folder.tell(&format!("cd {}; until [ $(date +%s) -gt $(stat -c %Y first.csv) ]; do sleep 0.1; done", folder.path));
+    let second = submit(&portal, &folder.path, &[], "echo 2 >second.csv; echo 3 >packed.zip").await;
+    until(&max, &format!("/jobs/key/{second}/fragment"), "over", |page| page.text().contains(">Completed<")).await;
+    // As if it had been packed in the portal while the second one ran.
+    let mut tx = portal.app.store.write().await.unwrap();
+    let cluster = ClusterId(1);
+    let new = NewTransfer {
+        person: PersonId(portal.person_id("max").await),
+        kind: TransferKind::Compress,
+        cluster,
+        folder: remote_path(&folder.path),
+        names: Vec::new(),
+        url: String::new(),
+        target: Some((cluster, remote_path(&format!("{}/packed.zip", folder.path)))),
+    };
+    transfers::add(&mut tx, &new, "token", portal.clock.now()).await.unwrap();
+    portolan::store::commit(tx).await.unwrap();
+
+    for (id, name) in [(&first, "first.csv"), (&second, "second.csv")] {
+        let results = format!("/jobs/key/{id}/results");
+        let page = until(&max, &results, "its files", |page| shown_names(page).len() > 1).await;
+        assert_eq!(shown_names(&page), [name.to_owned(), format!("slurm-{id}.out")]);
+    }
 }
 
 #[tokio::test]

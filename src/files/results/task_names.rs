@@ -29,6 +29,11 @@ pub fn find_task(path: &[u8], array: u64, is_task: impl Fn(u32) -> bool) -> Opti
     by_folder.or_else(|| parse_task(stem, OUTPUT_EXTENSIONS.contains(&extension)).filter(|task| is_task(*task)))
 }
 
+/// Whether a program's output usually has such a name.
+pub fn is_output_name(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, extension)| OUTPUT_EXTENSIONS.contains(&extension))
+}
+
 /// The number in `task-3`, `point_03`, `run 3`, and in `3` if that alone is enough.
 fn parse_task(name: &str, is_number_enough: bool) -> Option<u32> {
     let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());

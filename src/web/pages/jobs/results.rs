@@ -11,12 +11,15 @@ use crate::domain::RemotePath;
 use crate::error::AppError;
 use crate::files::archive::{ArchiveFormat, ArchiveSelection, ArchiveStream};
 use crate::files::downloads::ConnectionSource;
-use crate::files::results::{JobResults, JobResultsError, JobResultsQuery, MAX_ENTRIES};
+use crate::files::results::{
+    GRACE_SECONDS, JobResults, JobResultsError, JobResultsQuery, MAX_ENTRIES, leave_out_others,
+};
 use crate::format;
 use crate::jobs::JobRecord;
 use crate::jobs::job_list::has_begun;
 use crate::ssh::RunCommandError;
 use crate::ssh::sftp::SftpError;
+use crate::store;
 use crate::web::HandlerResult;
 use crate::web::http::extractors::{QueryParams, RequestContext};
 use crate::web::http::flash::see_other;
@@ -105,7 +108,7 @@ pub async fn get_archive(
     // The page says what is wrong.
     let JobRun::Ran(run, _) = load_run(context, &found).await? else { return Ok(see_other(&back)) };
     let base = run.base();
-    let results = match read_results(context, &found, run).await {
+    let results = match read_results(context, &found, run).await? {
         Ok(results) if !results.files.is_empty() => results,
         _ => return Ok(see_other(&back)),
     };
@@ -133,14 +136,18 @@ async fn read_results(
     context: &RequestContext,
     found: &JobOfPage,
     query: JobResultsQuery,
-) -> Result<Arc<JobResults>, JobResultsError> {
-    let key = (found.queue.account.id, found.id.to_string());
+) -> Result<Result<Arc<JobResults>, JobResultsError>, AppError> {
+    let (account, number) = (found.queue.account.id, found.id.number);
     let source = connection_source(context, found);
-    let results = context.pages.job_results.get(key, &source, query, context.app.clock.now()).await?;
-    Ok(match found.id.task {
-        Some(task) => results.without_other_tasks(found.id.number, task),
+    let key = (account, found.id.to_string());
+    let results = match context.pages.job_results.get(key, &source, query, context.app.clock.now()).await {
+        Ok(results) => leave_out_others(&context.app.store, account, number, results).await?,
+        Err(error) => return Ok(Err(error)),
+    };
+    Ok(Ok(match found.id.task {
+        Some(task) => results.without_other_tasks(number, task),
         None => results,
-    })
+    }))
 }
 
 /// The tasks that have started, with their sweep points; `None` if it isn't an array.
@@ -160,7 +167,18 @@ async fn load_run(context: &RequestContext, found: &JobOfPage) -> Result<JobRun,
     let details = context.app.job_details.get_cached(found.queue.account.id, head).await?.details;
     let submission = program_folder::find_submission(context, found).await?;
     let program_folder = program_folder::find_program_folder(found, head, submission.as_ref());
-    Ok(find_run(head, records, [&details.stdout, &details.stderr], program_folder.as_deref()))
+    let mut run = find_run(head, records, [&details.stdout, &details.stderr], program_folder.as_deref());
+    if let JobRun::Ran(query, _) = &mut run
+        && let Some(ended) = query.ended
+    {
+        let account = found.queue.account.id;
+        let folder = (head.job.work_dir.as_str(), found.id.number);
+        let mut db = context.app.store.read().await?;
+        let next = store::jobs::find_next_start(&mut db, account.person, account.cluster, folder, ended).await?;
+        // Later ones make no difference, and the results are read again when this changes.
+        query.next_began = next.filter(|next| next.since(ended) <= GRACE_SECONDS);
+    }
+    Ok(run)
 }
 
 fn find_run(head: &JobRecord, records: &[Arc<JobRecord>], outputs: [&str; 2], program_folder: Option<&str>) -> JobRun {
@@ -186,7 +204,7 @@ fn find_run(head: &JobRecord, records: &[Arc<JobRecord>], outputs: [&str; 2], pr
     };
     output_folders.dedup();
     let ended = if is_over { records.iter().filter_map(|record| record.job.end).max() } else { None };
-    JobRun::Ran(JobResultsQuery { work_folder, output_folders, began, ended }, is_over)
+    JobRun::Ran(JobResultsQuery { work_folder, output_folders, began, ended, next_began: None }, is_over)
 }
 
 async fn load_view(context: &RequestContext, found: &JobOfPage) -> Result<JobResultsView, AppError> {
@@ -213,7 +231,7 @@ async fn load_view(context: &RequestContext, found: &JobOfPage) -> Result<JobRes
     view.folder_href = files_url(slug, &folder);
     view.is_ongoing = !is_over;
     let array = load_task_points(context, found).await?;
-    view.state = match read_results(context, found, query).await {
+    view.state = match read_results(context, found, query).await? {
         Ok(results) => JobResultsState::Known(KnownJobResults {
             shown: group_results(slug, &folder, &results, array.as_ref()),
             found: results,
