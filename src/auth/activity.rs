@@ -140,6 +140,18 @@ events! {
     FilesDeleted = "files.deleted", "Deleted files on a cluster";
     /// Files were uploaded: one large file, or several small ones in one request.
     FilesUploaded = "files.uploaded", "Uploaded files to a cluster";
+    /// A guest uploaded a file into a drop-box.
+    DropBoxFilled = "drop-box.uploaded", "Uploaded a file to a drop-box";
+    /// An empty file was created on a cluster.
+    FileCreated = "files.created", "Created a file on a cluster";
+    /// A text file on a cluster was saved.
+    FileEdited = "files.edited", "Edited a file on a cluster";
+    /// A folder was created on a cluster.
+    FolderCreated = "files.folder-created", "Created a folder on a cluster";
+    /// The compression of files on a cluster began.
+    FilesCompressed = "files.compressed", "Compressed files on a cluster";
+    /// A cluster began to receive a file from a URL.
+    FileFetched = "files.fetched", "Fetched a file from a URL to a cluster";
     /// Files or folders on a cluster were moved or renamed.
     FilesMoved = "files.moved", "Moved or renamed files on a cluster";
     /// Who can use files or folders on a cluster was changed.

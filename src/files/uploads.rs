@@ -21,6 +21,7 @@ pub use self::receive::UploadPart;
 
 use self::active::{AcquireUploadError, ActiveUpload, ActiveUploads};
 use self::batch_places::BatchPlaces;
+use crate::auth::RequestClient;
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::checksums::RunningChecksum;
 use crate::cluster::{ClusterAccountId, ConnectionPool};
@@ -157,7 +158,7 @@ impl UploadService {
         owner: UploadOwner,
         metadata: &UploadMetadata,
         header: &str,
-        size: u64,
+        (size, client): (u64, &RequestClient),
     ) -> Result<StoredUpload, UploadError> {
         let mut db = self.core.store.read().await?;
         let cluster = store::clusters::find_by_slug(&mut db, &metadata.cluster).await?.ok_or(UploadError::NoCluster)?;
@@ -188,6 +189,7 @@ impl UploadService {
             modified_at: metadata.modified_at,
             state: UploadState::Receiving,
             problem: String::new(),
+            address: client.address.to_string(),
             created_at: now,
             touched_at: now,
         };

@@ -37,6 +37,13 @@ pub struct ActivityEntry {
     pub address: String,
 }
 
+impl ActivityEntry {
+    /// Whether someone with a guest link did it.
+    pub fn is_guest(&self) -> bool {
+        self.is_stranger && (self.action.ends_with(".visited") || self.action == "drop-box.uploaded")
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct ActivityFilter {
     /// Only what this person did, or what was done to them.

@@ -50,6 +50,8 @@ pub struct StoredUpload {
     pub state: UploadState,
     /// Why it does not go on, as a sentence; empty if it does.
     pub problem: String,
+    /// The IP address of whoever began it; empty if that was an older version.
+    pub address: String,
     pub created_at: UnixTime,
     /// When something last arrived.
     pub touched_at: UnixTime,
@@ -65,7 +67,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, person_id, cluster_id, drop_box_id, target, temporary, metadata, size, confirmed, checksum_state, replaces,
-                    modified_at, state, problem, created_at, touched_at FROM uploads ",
+                    modified_at, state, problem, address, created_at, touched_at FROM uploads ",
             $rest
         )
     };
@@ -75,11 +77,11 @@ pub async fn add(db: &mut DbConnection, upload: &StoredUpload) -> Result<()> {
     execute!(
         db,
         "INSERT INTO uploads (id, person_id, cluster_id, drop_box_id, target, temporary, metadata, size, confirmed,
-                              checksum_state, replaces, modified_at, state, problem, created_at, touched_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+                              checksum_state, replaces, modified_at, state, problem, address, created_at, touched_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
         upload.{
             id, person_id, cluster_id, drop_box_id, target, temporary, metadata, size, confirmed, checksum_state,
-            replaces, modified_at, state, problem, created_at, touched_at
+            replaces, modified_at, state, problem, address, created_at, touched_at
         }
     )
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use axum::extract::FromRef;
+
 use crate::app::AppState;
 use crate::entropy;
 use crate::files::results::JobResultsCache;
@@ -35,6 +37,12 @@ pub struct CrossRequestState {
     /// Identifies this run of the program in request ids.
     run_id: u32,
     request_counter: AtomicU64,
+}
+
+impl FromRef<PortalState> for AppState {
+    fn from_ref(state: &PortalState) -> Self {
+        state.app.clone()
+    }
 }
 
 impl PortalState {

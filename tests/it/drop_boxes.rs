@@ -118,6 +118,14 @@ async fn guest_uploads_into_a_drop_box_without_seeing_it() {
     let mut db = portal.app.store.read().await.unwrap();
     let count = "SELECT count(*) FROM notifications WHERE state = 'drop-box'";
     assert_eq!(sqlx::query_scalar::<_, i64>(count).fetch_one(&mut *db).await.unwrap(), 1, "told once");
+
+    // The activity log doesn't say that she did it.
+    let activity = alice.get("/account/activity").await;
+    let by: Vec<_> =
+        activity.select_all("tbody .cell-title").into_iter().zip(activity.select_all("td[data-label=Who]")).collect();
+    let uploads = by.iter().filter(|(event, who)| event == "Uploaded a file to a drop-box" && who == "A guest");
+    assert_eq!(uploads.count(), 6, "{by:?}");
+    assert_eq!(activity.select_all("td[data-label='IP address'] code")[0], "127.0.0.1");
 }
 
 #[tokio::test]

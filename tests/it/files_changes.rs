@@ -504,6 +504,9 @@ async fn changes_are_in_the_activity_log() {
     post("permissions", &[("name", "a"), ("access", "only-you"), ("set", "yes")]).await;
     post("copy", &[("name", "a"), ("cluster", "key"), ("target", path), ("step", "confirm")]).await;
     post("extract", &[("name", "set.tar")]).await;
+    post("compress", &[("name", "a"), ("archive", "packed"), ("format", "zip"), ("step", "confirm")]).await;
+    post("new-folder", &[("new_name", "fresh")]).await;
+    post("new-file", &[("new_name", "notes.txt")]).await;
     // Asking for a form changes nothing.
     post("move", &[("name", "a")]).await;
     let mut body = Vec::new();
@@ -520,6 +523,9 @@ async fn changes_are_in_the_activity_log() {
         ("files.copied", vec![format!("a in {path}, to {path} on Harbour key")]),
         ("files.extracted", vec![format!("set.tar in {path}")]),
         ("files.uploaded", vec![format!("2 files to {path}")]),
+        ("files.compressed", vec![format!("a in {path}, to packed.zip")]),
+        ("files.folder-created", vec![format!("{path}/fresh")]),
+        ("files.created", vec![format!("{path}/notes.txt")]),
     ] {
         let rows = admin.get(&format!("/activity?action={action}")).await.select_all("tbody tr");
         assert_eq!(rows.len(), details.len(), "{action}: {rows:?}");

@@ -210,16 +210,21 @@ impl UploadService {
     }
 }
 
-/// The activity log says who uploaded what; from where is not known any more when an upload ends.
+/// The activity log says who uploaded what, and from where.
 async fn record_upload(db: &mut store::DbConnection, upload: &StoredUpload, now: UnixTime) -> Result<(), UploadError> {
     let cluster = store::clusters::get(db, upload.cluster_id).await?;
-    let Some(person) = store::people::get(db, upload.person_id).await? else { return Ok(()) };
     let target = stored_path(&upload.target)?;
-    let actor = Actor { id: Some(person.id), name: person.name, address: String::new() };
+    let address = upload.address.clone();
+    let (actor, event) = if upload.drop_box_id.is_some() {
+        (Actor { id: None, name: String::new(), address }, ActivityEventKind::DropBoxFilled)
+    } else {
+        let Some(person) = store::people::get(db, upload.person_id).await? else { return Ok(()) };
+        (Actor { id: Some(person.id), name: person.name, address }, ActivityEventKind::FilesUploaded)
+    };
     let detail = format!("{target} ({})", format::bytes(u64::try_from(upload.size).unwrap_or_default()));
     let subject = cluster.map(|cluster| cluster.title).unwrap_or_default();
-    let about = ActivityDetails { person: Some(person.id), subject: &subject, detail: &detail };
-    Ok(record(db, &actor, ActivityEventKind::FilesUploaded, about, now).await?)
+    let about = ActivityDetails { person: Some(upload.person_id), subject: &subject, detail: &detail };
+    Ok(record(db, &actor, event, about, now).await?)
 }
 
 /// Compares the size and the content on the cluster with what was sent.

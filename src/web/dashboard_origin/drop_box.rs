@@ -17,6 +17,7 @@ use crate::web::dashboard_origin::read_cookie;
 use crate::web::dashboard_origin::viewer::{self, DashboardOriginAssetUrls};
 use crate::web::http::assets;
 use crate::web::http::extractors::PathParams;
+use crate::web::http::visitor::Visitor;
 use crate::web::pages::files::uploads::{TusError, TusRequest};
 
 const KIND: GuestLinkTargetKind = GuestLinkTargetKind::DropBox;
@@ -122,6 +123,7 @@ fn for_guests(answer: Result<Response, TusError>) -> Response {
 pub async fn create(
     State(app): State<AppState>,
     PathParams(access_key): PathParams<String>,
+    Visitor(client): Visitor,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
@@ -132,7 +134,7 @@ pub async fn create(
             let text = "Too many uploads were started with this link in a short time. This one starts in a moment.";
             return Err(TusError::new(StatusCode::TOO_MANY_REQUESTS, text).with_retry_after(seconds));
         }
-        TusRequest::by_guest(app, shared, uploads_url(&access_key), headers)?.create(body).await
+        TusRequest::by_guest(app, shared, uploads_url(&access_key), headers)?.create(&client, body).await
     };
     for_guests(created.await)
 }

@@ -1,16 +1,33 @@
 //! Who sent a request: the client's address, as far as trusted proxies report it, and the browser's user agent.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::ConnectInfo;
+use axum::extract::{ConnectInfo, FromRef, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use ipnet::IpNet;
 
+use crate::app::AppState;
 use crate::auth::RequestClient;
 
 /// How much of a user agent is kept.
 const MAX_USER_AGENT_CHARS: usize = 200;
+
+/// The client of a request, on either origin.
+pub struct Visitor(pub RequestClient);
+
+impl<S> FromRequestParts<S> for Visitor
+where
+    AppState: FromRef<S>,
+    S: Sync,
+{
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        Ok(Self(visitor_from_request(parts, &AppState::from_ref(state).config.proxy.trusted)))
+    }
+}
 
 pub fn visitor_from_request(parts: &Parts, trusted: &[IpNet]) -> RequestClient {
     let peer = parts

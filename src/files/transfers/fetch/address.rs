@@ -72,7 +72,7 @@ impl FetchAddress {
         self.0.clone()
     }
 
-    pub(super) fn host(&self) -> &str {
+    pub fn host(&self) -> &str {
         self.0.host_str().unwrap_or_default()
     }
 

@@ -97,12 +97,16 @@ async fn create(files: FilesRequest, form: NewEntryForm, kind: NewEntryKind) -> 
     };
     match (created, kind) {
         (Ok(path), NewEntryKind::Folder) => {
+            files.record(ActivityEventKind::FolderCreated, &path.to_string()).await?;
             let url = files_url(files.slug(), &folder);
             let name = path.name().map(name_in_message).unwrap_or_default();
             let text = format!("Created the folder {name}.");
             Ok(flash::redirect_with_text(files.request.context, &url, FlashMessage::FolderCreated, &text))
         }
-        (Ok(path), NewEntryKind::File) => Ok(flash::see_other(&editor_url(files.slug(), &path))),
+        (Ok(path), NewEntryKind::File) => {
+            files.record(ActivityEventKind::FileCreated, &path.to_string()).await?;
+            Ok(flash::see_other(&editor_url(files.slug(), &path)))
+        }
         (Err(error), _) => {
             let title = match kind {
                 NewEntryKind::Folder => "New folder",

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 
 use super::transfer_selection::{SelectionView, TransferFields, TransferSelection, field, show_problem};
 use super::{FilesRequest, UncheckedFilesRequest, files_url};
+use crate::auth::ActivityEventKind;
 use crate::domain::RemoteName;
 use crate::files::transfers::{CompressFormat, StartTransferError};
 use crate::store::transfers::{NewTransfer, TransferKind};
@@ -61,7 +62,11 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
         target: Some((cluster, selection.folder.join(&name))),
     };
     match request.request.context.app.transfers.start(&new).await {
-        Ok(_) => Ok(see_other(&files_url(request.slug(), &selection.folder))),
+        Ok(_) => {
+            let detail = format!("{} in {}, to {name}", selection.title(), selection.folder);
+            request.record(ActivityEventKind::FilesCompressed, &detail).await?;
+            Ok(see_other(&files_url(request.slug(), &selection.folder)))
+        }
         Err(StartTransferError::Store(error)) => Err(error.into()),
         Err(error) => show_problem(&request, &selection.folder, TITLE, error.to_string()),
     }
@@ -107,8 +112,8 @@ fn show_form(
 const fn label(format: CompressFormat) -> &'static str {
     match format {
         CompressFormat::TarGz => "tar.gz: smallest, keeps links",
-        CompressFormat::Zip => "zip: opens on any computer, but isn't compressed",
-        CompressFormat::Tar => "tar: fastest, keeps links, not compressed",
+        CompressFormat::Zip => "zip: opens on any computer, but saves no space",
+        CompressFormat::Tar => "tar: fastest and keeps links, but saves no space",
     }
 }
 

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::folder_crumbs::FolderCrumbs;
 use super::{FilesRequest, UncheckedFilesRequest, files_url};
+use crate::auth::ActivityEventKind;
 use crate::clock::UnixTime;
 use crate::domain::{RemoteName, RemotePath};
 use crate::error::AppError;
@@ -152,6 +153,7 @@ pub async fn save(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<Sav
     if !form.save_as.trim().is_empty() && !is_overwriting {
         match save_as(&files, &path, &form, endings).await {
             Ok(saved) => {
+                files.record(ActivityEventKind::FileCreated, &saved.to_string()).await?;
                 let url = editor_url(files.slug(), &saved);
                 return Ok(redirect_saved(files, &url, &saved));
             }
@@ -160,7 +162,11 @@ pub async fn save(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<Sav
     } else {
         let seen = TextFileVersion::from_form(if is_overwriting { &form.overwrite } else { &form.version });
         let wanted = TextFileSave { path: path.clone(), text: form.text.clone(), endings, seen };
-        match save_text(&files, wanted).await {
+        let saved = save_text(&files, wanted).await;
+        if saved.is_ok() {
+            files.record(ActivityEventKind::FileEdited, &path.to_string()).await?;
+        }
+        match saved {
             Ok(version) if files.request.context.is_fragment => {
                 code = StatusCode::OK;
                 version.as_str().clone_into(&mut status.version);

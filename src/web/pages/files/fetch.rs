@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 
 use super::transfer_selection::{TransferFields, field, show_problem};
 use super::{FilesRequest, UncheckedFilesRequest, files_url};
+use crate::auth::ActivityEventKind;
 use crate::domain::RemotePath;
 use crate::error::AppError;
 use crate::files::transfers::{FetchAddress, StartTransferError};
@@ -64,7 +65,11 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(fields): FormBody<T
         target: None,
     };
     match request.request.context.app.transfers.start(&new).await {
-        Ok(_) => Ok(see_other(&files_url(request.slug(), &folder))),
+        Ok(_) => {
+            // Addresses may contain passwords and keys.
+            request.record(ActivityEventKind::FileFetched, &format!("from {} to {folder}", address.host())).await?;
+            Ok(see_other(&files_url(request.slug(), &folder)))
+        }
         Err(StartTransferError::Store(error)) => Err(error.into()),
         Err(error) => show_problem(&request, &folder, TITLE, error.to_string()),
     }

@@ -17,6 +17,7 @@ pub(in crate::web) use self::tus_request::TusRequest;
 use crate::auth::Permission;
 use crate::files::uploads::CHECKSUM_ALGORITHMS;
 use crate::web::http::extractors::{MaybeCurrentPerson, PathParams};
+use crate::web::http::visitor::Visitor;
 use crate::web::portal_state::PortalState;
 
 const EXTENSIONS: &str = "creation,creation-with-upload,checksum,termination,expiration";
@@ -49,10 +50,11 @@ pub async fn options() -> Response {
 pub async fn create(
     State(state): State<PortalState>,
     me: MaybeCurrentPerson,
+    Visitor(client): Visitor,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, TusError> {
-    authorize(state, me, headers)?.create(body).await
+    authorize(state, me, headers)?.create(&client, body).await
 }
 
 /// How far an upload is.

@@ -11,6 +11,7 @@ use super::responses::{
     EXPIRES, LENGTH, METADATA, OFFSET, PROBLEM, TusError, http_date, require_tus_version, tus_response,
 };
 use crate::app::AppState;
+use crate::auth::RequestClient;
 use crate::domain::RemotePath;
 use crate::error::AppError;
 use crate::files::uploads::{
@@ -91,12 +92,12 @@ impl TusRequest {
     }
 
     /// Begins an upload, and takes its first bytes if the request has any.
-    pub async fn create(self, body: Body) -> Result<Response, TusError> {
+    pub async fn create(self, client: &RequestClient, body: Body) -> Result<Response, TusError> {
         let size = self.number(LENGTH)?;
         let header = self.header(METADATA).unwrap_or_default().to_owned();
         let metadata = self.metadata(&header, size)?;
         let uploads = &self.app.uploads;
-        let upload = uploads.create(self.owner, &metadata, &header, size).await?;
+        let upload = uploads.create(self.owner, &metadata, &header, (size, client)).await?;
         let location = format!("{}/{}", self.base, upload.id);
         let received = if size == 0 {
             let finished = uploads.finish_empty(self.owner, &upload).await;

@@ -146,6 +146,7 @@ mod tests {
             modified_at: None,
             state: UploadState::NameTaken,
             problem: UploadError::NameTaken.to_string(),
+            address: String::new(),
             created_at: UnixTime(1),
             touched_at: UnixTime(1),
         };
