@@ -82,6 +82,9 @@ glossary! {
     Dependency "dependency" "Dependency":
         "Another job that this one waits for. It starts when the other job has ended, or only if the other job \
          completed.";
+    DropBox "drop-box" "Drop-box":
+        "A link that lets people without a portal account upload files into one of your folders. They can't see \
+         what's in it, and you decide how much they can upload.";
     ExitCode "exit-code" "Exit code":
         "The number that a program returns when it ends. 0 means success; any other number means an error.";
     Failed "failed" "Failed":
@@ -161,8 +164,14 @@ glossary! {
     PendingReason "pending-reason" "Pending reason":
         "Why a job hasn't started yet: often other jobs come first, sometimes a limit is reached, and now and then \
          something in the request has to change.";
+    Permissions "permissions" "Permissions":
+        "Who on the cluster can read or change a file or folder: only you, your group, or everyone. Someone also \
+         needs permission for every folder above it.";
     Pi "pi" "PI":
         "Principal investigator: someone who leads a group. PIs invite members and see the usage of each member.";
+    Place "place" "Place":
+        "A folder where you can keep files on a cluster, such as your home folder, scratch or a project folder. Each \
+         has its own purpose and its own quota.";
     Preempted "preempted" "Preempted":
         "A job state: the job was stopped to make room for one that takes precedence. Some clusters then start it \
          again later.";
@@ -229,6 +238,9 @@ glossary! {
     TimedOut "timed-out" "Timed out":
         "A job state, TIMEOUT in Slurm: the job reached its time limit and was stopped. Request more time, or let \
          the program save its progress.";
+    Transfer "transfer" "Transfer":
+        "Work on files that continues in the background, such as copying, compressing or deleting many files. The \
+         Transfers page shows how far each one is.";
     UnattendedUse "unattended-use" "Unattended use":
         "Your permission for the portal to use your SSH key while you're signed out, for example to reconnect after \
          a restart. It's off unless you allow it.";
@@ -238,6 +250,9 @@ glossary! {
     WastedHours "wasted-hours" "Wasted hours":
         "Core and GPU hours of jobs that failed, timed out, ran out of memory, missed their deadline, or were lost to \
          a node failure or interrupted by the cluster. Some may still have produced useful files.";
+    WorkingFolder "working-folder" "Working folder":
+        "The folder that a job starts in. Paths in its script that don't begin with a slash are looked up from there, \
+         and output files appear there unless the script says otherwise.";
 }
 
 #[cfg(test)]
