@@ -227,6 +227,7 @@ async fn build_live_view(
         last_lines,
         used,
         details: loaded,
+        script_folder: folder.filter(|folder| *folder != job.work_dir).unwrap_or_default(),
         is_from_portal,
     };
     live.mark = content_hash(&live);

@@ -1,13 +1,14 @@
 //! What the page of one job and its fragments show.
 
 use crate::clock::UnixTime;
+use crate::explain::GlossaryTerm;
 use crate::explain::efficiency::{EfficiencyFigure, JobEfficiency, UsageJudgement};
 use crate::explain::verdict::{JobVerdict, SuggestedSbatchOption, VerdictTone};
 use crate::explain::waiting::WaitKind;
 use crate::jobs::LoadedJobDetails;
 use crate::logs::findings::LogFinding;
 use crate::slurm::job::JobStage;
-use crate::web::pages::files::file_link;
+use crate::web::pages::files::{file_link, folder_link};
 use crate::web::pages::jobs::action_buttons::JobActionButton;
 use crate::web::pages::jobs::cluster_queues::PersonClusterQueue;
 use crate::web::pages::jobs::facts::JobFact;
@@ -15,6 +16,14 @@ use crate::web::pages::jobs::list_row::{JobListRow, JobTimeCell};
 use crate::web::pages::jobs::older_job::OlderJobNote;
 use crate::web::pages::jobs::priority_parts::PriorityPart;
 use crate::web::pages::jobs::timeline::TimelineEntry;
+
+/// One of a job's folders.
+pub(super) struct JobFolderLink<'a> {
+    pub(super) label: &'static str,
+    pub(super) term: Option<GlossaryTerm>,
+    pub(super) href: String,
+    pub(super) path: &'a str,
+}
 
 #[expect(clippy::struct_excessive_bools, reason = "each decides what one part of the page shows")]
 pub struct JobLiveView {
@@ -47,6 +56,8 @@ pub struct JobLiveView {
     /// The URL of the dashboard that it serves; empty if there is none any more.
     pub(super) dashboard: String,
     pub(super) details: LoadedJobDetails,
+    /// The folder that its script goes to first; empty if it stays in Slurm's working folder, or if nobody knows.
+    pub(super) script_folder: String,
     /// Whether this portal submitted it, with a command of its own that needs no quotation marks.
     pub(super) is_from_portal: bool,
     /// Where the figures come from and what is not known, if the portal has no record of the job.
@@ -114,7 +125,7 @@ impl JobLiveView {
 
     /// Whether it may have written something for a dashboard. A dashboard's own job shows other folders.
     pub(super) fn can_open_dashboard(&self) -> bool {
-        self.is_own && self.folder().starts_with('/') && !self.is_dashboard && !self.never_started
+        self.is_own && self.row.folder.starts_with('/') && !self.is_dashboard && !self.never_started
     }
 
     /// The job's ID, without its cluster.
@@ -122,8 +133,10 @@ impl JobLiveView {
         self.pick.rsplit('/').next().unwrap_or_default()
     }
 
-    pub(super) fn folder(&self) -> &str {
-        &self.row.folder
+    /// Where it runs and where its output is, as far as is known.
+    pub(super) fn folders(&self) -> Vec<JobFolderLink<'_>> {
+        let slug = self.pick.split('/').next().unwrap_or_default();
+        list_folders(slug, &self.script_folder, &self.row.folder)
     }
 
     /// The file of its script, in its folder; empty if it isn't known, or has arguments that can't be told from it.
@@ -131,5 +144,38 @@ impl JobLiveView {
         let command =
             Some(self.details.details.command.as_str()).filter(|command| !command.contains(char::is_whitespace));
         file_link(self.pick.split('/').next().unwrap_or_default(), command.unwrap_or_default())
+    }
+}
+
+/// The folder that a script goes to, and the one that Slurm started it in; either may be empty.
+fn list_folders<'a>(slug: &str, script_folder: &'a str, slurm_folder: &'a str) -> Vec<JobFolderLink<'a>> {
+    let slurm_label = if script_folder.is_empty() { "Working folder" } else { "Output folder" };
+    let folders = [("Working folder", script_folder), (slurm_label, slurm_folder)];
+    let known = folders.into_iter().filter(|(_, path)| !path.is_empty());
+    known
+        .map(|(label, path)| JobFolderLink {
+            label,
+            term: (label == "Working folder").then_some(GlossaryTerm::WorkingFolder),
+            href: folder_link(slug, path),
+            path,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn working_folder_is_the_one_that_the_script_goes_to() {
+        let list = |script, slurm| -> Vec<(&str, &str)> {
+            list_folders("key", script, slurm).into_iter().map(|folder| (folder.label, folder.path)).collect()
+        };
+        assert_eq!(list("", "/home/a"), [("Working folder", "/home/a")]);
+        assert_eq!(
+            list("/home/a/code", "/scratch/a"),
+            [("Working folder", "/home/a/code"), ("Output folder", "/scratch/a")]
+        );
+        assert!(list("", "").is_empty());
     }
 }
