@@ -3,6 +3,7 @@
 use askama::Template;
 use serde::Deserialize;
 
+use crate::app::App;
 use crate::auth::Permission;
 use crate::clock::UnixTime;
 use crate::dashboards::DashboardWithRuns;
@@ -12,6 +13,7 @@ use crate::web::http::extractors::{CurrentPerson, QueryParams, RequestContext};
 use crate::web::http::page_frame::{NavSection, PageFrame, respond};
 use crate::web::pages::compose::compose_target::{self, ComposeTarget};
 use crate::web::pages::dashboards::guest_links::oversight_action;
+use crate::web::pages::dashboards::live_view::is_disconnected;
 use crate::web::pages::dashboards::status_text::{DashboardBadge, badge};
 use crate::web::pages::dashboards::{cost, dashboard_path, kind_title};
 
@@ -71,7 +73,7 @@ pub async fn get(
     let (mine, groups): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|status| status.dashboard.person_id == me.0.person.id);
     let rows = |all: Vec<DashboardWithRuns>, is_mine| {
-        all.into_iter().map(|status| build_row(status, is_mine, &targets)).collect()
+        all.into_iter().map(|status| build_row(status, is_mine, (&context.app, &targets))).collect()
     };
     let cluster = cluster.map(|cluster| (cluster.slug.clone(), cluster.title.clone()));
     let lists = DashboardLists { cluster, mine: rows(mine, true), groups: rows(groups, false) };
@@ -91,8 +93,8 @@ impl DashboardLists {
     }
 }
 
-fn build_row(status: DashboardWithRuns, is_mine: bool, targets: &[ComposeTarget]) -> DashboardListRow {
-    let (is_open, ends_at, badge) = (status.is_open(), status.ends_at(), badge(&status));
+fn build_row(status: DashboardWithRuns, is_mine: bool, (app, targets): (&App, &[ComposeTarget])) -> DashboardListRow {
+    let (is_open, ends_at, badge) = (status.is_open(), status.ends_at(), badge(&status, is_disconnected(app, &status)));
     let DashboardWithRuns { dashboard, is_live, .. } = status;
     // The cost comes from the viewer's own cluster account; the owner may pay other prices.
     let target = targets.iter().find(|target| is_mine && target.cluster().id == dashboard.cluster_id);

@@ -1,5 +1,6 @@
 //! The fragment of a dashboard's page that refreshes itself: its status, and the actions available now.
 
+use crate::app::App;
 use crate::auth::Permission;
 use crate::clock::{SECONDS_PER_DAY, UnixTime};
 use crate::cluster::{ClusterAccountId, ConnectionStatus};
@@ -72,6 +73,12 @@ pub struct DashboardButtons {
     pub wake: bool,
 }
 
+/// Whether its owner has no connection over which it could be reached.
+pub fn is_disconnected(app: &App, status: &DashboardWithRuns) -> bool {
+    let owner = ClusterAccountId { person: status.dashboard.person_id, cluster: status.dashboard.cluster_id };
+    matches!(app.connections.status(owner.connection_key()), ConnectionStatus::Down) && !status.is_live
+}
+
 /// Builds the view. Doesn't contact any cluster.
 pub async fn build_live_view(
     context: &RequestContext,
@@ -81,8 +88,7 @@ pub async fn build_live_view(
     let app = &context.app;
     let DashboardWithRuns { dashboard, run, next, is_live } = status;
     let is_mine = me.may(Permission::ManageDashboard(owner_of(dashboard))).is_ok();
-    let owner_account = ClusterAccountId { person: dashboard.person_id, cluster: dashboard.cluster_id };
-    let is_down = matches!(app.connections.status(owner_account.connection_key()), ConnectionStatus::Down) && !is_live;
+    let is_down = is_disconnected(app, status);
     let phase = phase(status);
     let mut queue = DashboardWaitDetails::default();
     if let Some(run) = run.as_ref().filter(|_| is_mine && phase == DashboardPhase::Waiting) {
@@ -105,7 +111,7 @@ pub async fn build_live_view(
         href: dashboard_path(dashboard.id),
         kind: kind_title(dashboard),
         is_mine,
-        badge: badge(status),
+        badge: badge(status, is_down),
         message: status_text(status, status_context),
         steps: if is_down { Vec::new() } else { steps(status) },
         start: queue.start,

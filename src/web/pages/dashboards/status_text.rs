@@ -87,8 +87,9 @@ pub fn phase(status: &DashboardWithRuns) -> DashboardPhase {
     }
 }
 
-pub fn badge(status: &DashboardWithRuns) -> DashboardBadge {
+pub fn badge(status: &DashboardWithRuns, is_disconnected: bool) -> DashboardBadge {
     let (kind, label) = match phase(status) {
+        DashboardPhase::Connecting if is_disconnected => ("warning", "Not connected"),
         DashboardPhase::NotStarted => ("neutral", "Not started"),
         DashboardPhase::Requested => ("waiting", "Requested"),
         DashboardPhase::Waiting => ("waiting", "Pending"),

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use super::{files_url, view_url};
 use crate::auth::guest_links::{GuestLink, GuestLinkTarget};
 use crate::auth::{AuthError, Permission};
+use crate::cluster::{ClusterAccountId, ConnectionPool};
 use crate::domain::{GuestLinkId, RemotePath};
 use crate::error::AppError;
 use crate::format;
@@ -36,16 +37,20 @@ struct FileLinkRow {
     /// The path for people, and its page.
     shown_path: String,
     href: String,
+    /// Whether guests can reach it now.
+    is_reachable: bool,
 }
 
 impl FileLinkRow {
-    fn new((link, shared): (GuestLink, SharedPath)) -> Self {
+    fn new((link, shared): (GuestLink, SharedPath), connections: &ConnectionPool) -> Self {
+        let account = ClusterAccountId { person: shared.person_id, cluster: shared.cluster_id };
+        let is_reachable = connections.connection(account.connection_key()).is_ok();
         let path = RemotePath::from_encoded(&shared.path).unwrap_or_else(|_| RemotePath::root());
         let href = match shared.kind {
             SharedPathKind::File => view_url(&shared.slug, &path),
             SharedPathKind::Folder | SharedPathKind::DropBox => files_url(&shared.slug, &path),
         };
-        Self { link, shared, shown_path: path.to_string(), href }
+        Self { link, shared, shown_path: path.to_string(), href, is_reachable }
     }
 
     /// How full a drop-box is; empty for others.
@@ -72,7 +77,8 @@ pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(Permission::UseClusters)?;
     let now = context.app.clock.now();
     let links = context.app.auth.list_file_links(&me.0.viewer).await?;
-    let (open, ended) = links.into_iter().map(FileLinkRow::new).partition(|row| row.link.is_open(now));
+    let rows = links.into_iter().map(|link| FileLinkRow::new(link, &context.app.connections));
+    let (open, ended) = rows.partition(|row| row.link.is_open(now));
     let shown = reveal_once::take_pending(&context, &me, LINKS_PATH);
     let has_shown = shown.is_some();
     let page = PageFrame::for_person(&context, &me.0, "Guest links to files", NavSection::Files);

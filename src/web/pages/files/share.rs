@@ -142,8 +142,9 @@ pub async fn get(unchecked: UncheckedFilesRequest, QueryParams(fields): QueryPar
     let selection = ChangeSelection::parse(&fields)?;
     let form = GuestLinkFormState { days: DEFAULT_LINK_DAYS.to_string(), ..GuestLinkFormState::default() };
     let form = (form, DropBoxFormState::default());
+    let kind = (field(&fields, "is_file") == "yes").then_some(SharedPathKind::File);
     match &selection.names[..] {
-        [] => show_form(&files, &selection.folder, form, "").await,
+        [] => show_form_for(&files, (&selection.folder, kind), form, "").await,
         [name] => show_form(&files, &selection.folder.join(name), form, "").await,
         _ => {
             let problem =
@@ -233,6 +234,16 @@ fn find_known_kind(files: &FilesRequest, path: &RemotePath) -> Option<SharedPath
 async fn show_form(
     files: &FilesRequest,
     path: &RemotePath,
+    form: (GuestLinkFormState, DropBoxFormState),
+    problem: &str,
+) -> HandlerResult {
+    show_form_for(files, (path, None), form, problem).await
+}
+
+/// The same for a page that knows what the path is.
+async fn show_form_for(
+    files: &FilesRequest,
+    (path, kind): (&RemotePath, Option<SharedPathKind>),
     (link_form, drop_box): (GuestLinkFormState, DropBoxFormState),
     problem: &str,
 ) -> HandlerResult {
@@ -246,7 +257,7 @@ async fn show_form(
         is_connected: files.connection.is_ok(),
         crumbs: FolderCrumbs::load(files, &folder).await?,
         folder_href: files_url(files.slug(), &folder),
-        known_kind: find_known_kind(files, path),
+        known_kind: kind.or_else(|| find_known_kind(files, path)),
         path: path.to_encoded(),
         shown_path: path.to_string(),
         problem: problem.to_owned(),

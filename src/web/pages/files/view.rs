@@ -205,7 +205,7 @@ impl FileAddress {
     }
 
     fn share_url(&self) -> String {
-        self.url("share", "")
+        self.url("share", "&is_file=yes")
     }
 
     fn edit_url(&self) -> String {
