@@ -20,8 +20,9 @@
 
   // ---- Words ----
 
-  const units = ["B", "kB", "MB", "GB", "TB"];
+  const units = ["bytes", "kB", "MB", "GB", "TB"];
   function sizeText(bytes) {
+    if (bytes === 1) return "1 byte";
     let at = 0;
     let amount = bytes;
     while (amount >= 1024 && at < units.length - 1) { amount /= 1024; at += 1; }

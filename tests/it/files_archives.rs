@@ -71,7 +71,7 @@ async fn folder_with_hostile_names_survives_both_ways() {
         extract(&alice, &folder.path, &format!("packed.{format}")).await;
         let done = wait_until_over(&portal, &alice).await;
         assert_eq!(done.state, TransferState::Done, "{format}: {}", done.message);
-        assert!(done.message.starts_with("Extracted into packed. Left out: "), "{}", done.message);
+        assert!(done.message.starts_with("The files are in packed. Left out: "), "{}", done.message);
         assert!(done.files_done > 300 && done.bytes_done > 3_000_000, "{done:?}");
         folder.tell(&format!(
             "set -e
@@ -103,7 +103,7 @@ async fn names_that_are_taken_get_a_number_and_other_programs_read_it() {
     ));
     extract(&alice, &folder.path, "data.tar.gz").await;
     let done = wait_until_over(&portal, &alice).await;
-    assert_eq!(done.message, "Extracted into data (2).");
+    assert_eq!(done.message, "The files are in data (2).");
     folder.tell(&format!("cd {} && test \"$(cat data/kept) $(cat 'data (2)/a/x')\" = 'old 1'", folder.path));
     // What Python and tar write.
     folder.tell(&format!(
@@ -223,7 +223,7 @@ async fn cancelled_and_paused_archives_leave_nothing_twice() {
     alice.post(&format!("/transfers/{id}/pause"), &[]).await;
     alice.post(&format!("/transfers/{id}/resume"), &[]).await;
     let done = wait_until_over(&portal, &alice).await;
-    assert_eq!((done.state, done.message.as_str()), (TransferState::Done, "Extracted into many (2)."));
+    assert_eq!((done.state, done.message.as_str()), (TransferState::Done, "The files are in many (2)."));
     folder.tell(&format!("cd {} && diff -r many 'many (2)/many' && test \"$(ls -A | wc -l)\" = 3", folder.path));
 }
 
@@ -244,7 +244,7 @@ async fn portal_that_stops_in_the_middle_begins_anew() {
     portal.restart_with(|_| {}).await;
     alice.wait_until_connected("key").await;
     let done = wait_until_over(&portal, &alice).await;
-    assert_eq!((done.state, done.message.as_str()), (TransferState::Done, "Extracted into many (2)."));
+    assert_eq!((done.state, done.message.as_str()), (TransferState::Done, "The files are in many (2)."));
     folder.tell(&format!("cd {} && diff -r many 'many (2)/many' && test \"$(ls -A | wc -l)\" = 3", folder.path));
 }
 

@@ -38,7 +38,7 @@ pub(super) async fn run(run: &TransferRun) -> Result<String, TransferError> {
     let notes = extract(run, &session, &folder.join(&name), &hidden).await?;
     let describe = |path: &RemotePath| {
         let saved_name = path.name().map(|name| name.to_string()).unwrap_or_default();
-        format!("Extracted into {saved_name}. {notes}").trim_end().to_owned()
+        format!("The files are in {saved_name}. {notes}").trim_end().to_owned()
     };
     let published = publish(run, &session, &hidden, (&folder, &folder_name(&name)), describe).await;
     clean_up(run, &hidden, published).await

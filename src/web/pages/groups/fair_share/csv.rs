@@ -15,7 +15,7 @@ pub async fn fair_share_csv(request: GroupRequest) -> HandlerResult {
     let view = request.load_usage().await?;
     let GroupRequest { context, group, .. } = request;
     let from = context.app.clock.now().plus(-cards::HISTORY_SECONDS);
-    let mut text = format_row(&["cluster", "account", "at", "share", "recent usage", "recent usage / share"]);
+    let mut text = format_row(&["cluster", "account", "loaded at", "share", "recent usage", "recent usage / share"]);
     let mut db = context.app.store.read().await?;
     for facts in view.accounts.iter().map(|account| &account.details) {
         for name in &facts.slurm_names {
