@@ -314,7 +314,7 @@ impl FromStr for RemoteUser {
         let good = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if !text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') || !text.chars().all(good) {
             return Err(NameError(
-                "Enter only your user name, not your e-mail address. It can contain unaccented letters, digits, dots, dashes and underscores, and can't start with a dash.",
+                "Enter only your user name. It can contain unaccented letters, digits, dots, dashes and underscores, and can't start with a dash.",
             ));
         }
         Ok(Self(text.to_owned()))

@@ -126,7 +126,7 @@ events! {
     /// The owner closed a connection.
     Disconnected = "line.disconnected", "Disconnected from a cluster";
     /// A person removed their connection to a cluster, and what the portal stored about it.
-    ClusterForgotten = "line.forgotten", "Removed a cluster connection";
+    ClusterForgotten = "line.forgotten", "Forgot a cluster";
     /// A job was submitted.
     JobSubmitted = "jobs.submitted", "Submitted a job";
     JobsCancelled = "jobs.cancelled", "Cancelled jobs";
@@ -151,7 +151,7 @@ events! {
     /// The compression of files on a cluster began.
     FilesCompressed = "files.compressed", "Compressed files on a cluster";
     /// A cluster began to receive a file from a URL.
-    FileFetched = "files.fetched", "Fetched a file from a URL to a cluster";
+    FileFetched = "files.fetched", "Downloaded a file from the web to a cluster";
     /// Files or folders on a cluster were moved or renamed.
     FilesMoved = "files.moved", "Moved or renamed files on a cluster";
     /// Who can use files or folders on a cluster was changed.
@@ -181,7 +181,7 @@ events! {
     /// A dashboard was extended.
     DashboardExtended = "board.extended", "Extended a dashboard";
     /// A group member started someone else's dashboard.
-    DashboardStartedByMember = "board.woken", "Started a colleague's dashboard";
+    DashboardStartedByMember = "board.woken", "Started another member's dashboard";
     /// A dashboard was stopped.
     DashboardStopped = "board.stopped", "Stopped a dashboard";
     /// A dashboard's name or visibility was changed.
@@ -233,7 +233,7 @@ events! {
     /// A group or a member decided whether PIs can read scripts and output of jobs.
     JobSharingSet = "usage.job-sharing", "Changed the sharing of job scripts and output";
     /// A PI named the person behind a user name.
-    UserNameSet = "usage.user-name-set", "Named a cluster user";
+    UserNameSet = "usage.user-name-set", "Entered a name for a user name";
     /// The webhook for notifications was set or removed.
     WebhookChanged = "notices.webhook", "Changed where notifications are sent";
     /// The master key was changed.

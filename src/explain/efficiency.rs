@@ -138,7 +138,7 @@ fn cores_figure(job: &SlurmJob, usage: &JobUsage, whole_node: bool) -> Efficienc
         (true, _) if whole_node => "This cluster allocates whole nodes, so the idle cores were reserved anyway.",
         (true, _) if job.gpu_count() > 0 => "This is often fine for GPU programs, unless the GPU had to wait for data.",
         (true, Some(7..=12)) if cpus > 1 => {
-            "It kept about one core busy. Many programs use more only if you set an option or OMP_NUM_THREADS."
+            "It kept about one core busy. Many programs use more cores only if you set an option, or the OMP_NUM_THREADS variable."
         }
         (true, _) if cpus == 1 => "Idle much of the time. The program may be waiting for files.",
         (true, _) => "Idle much of the time. The program may be waiting for files, or the cores for each other.",
@@ -286,7 +286,7 @@ fn suggest_options(measured: &MeasuredJob<'_>, brief: bool) -> Vec<SuggestedSbat
         if value.saturating_mul(2) <= u64::from(job.cpus) {
             next.push(SuggestedSbatchOption {
                 option: format!("--cpus-per-task={value}"),
-                why: format!("It kept at most {} busy on average.", format::count(value, "core")),
+                why: "It kept fewer cores than that busy on average. The rest is headroom.".to_owned(),
             });
         }
     }

@@ -69,7 +69,7 @@ fn explain_code(code: u32) -> ExitExplanation {
         return ExitExplanation { name: format!("exit code {code} ({name})"), meaning, signal: Some(signal) };
     }
     let meaning = match code {
-        1 => "a general error; see the output",
+        1 => "a general error",
         2 => "a program got arguments it didn't understand, or couldn't find a file",
         126 => "a program was found but can't be run; its file may not be executable",
         127 => "a program wasn't found; its module may not be loaded, or its name may be misspelt",

@@ -63,7 +63,7 @@ glossary! {
          seconds.";
     Connection "connection" "Connection":
         "The link between the portal and a cluster, under your own user name. It stays open when you close the \
-         browser. Your jobs keep running even if it closes.";
+         browser. Your jobs keep running even if the connection closes.";
     Container "container" "Container":
         "A file that holds a program with everything it needs, so that it runs the same everywhere. On clusters, \
          these are usually .sif files.";
@@ -251,8 +251,7 @@ glossary! {
         "Core and GPU hours of jobs that failed, timed out, ran out of memory, missed their deadline, or were lost to \
          a node failure or interrupted by the cluster. Some may still have produced useful files.";
     WorkingFolder "working-folder" "Working folder":
-        "The folder that a job starts in. Paths in its script that don't begin with a slash are looked up from there, \
-         and output files appear there unless the script says otherwise.";
+        "The folder that a job's program runs in. Relative paths, which don't begin with a slash, start from there.";
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ pub enum SaveWebhookError {
     #[error(transparent)]
     Address(#[from] WebhookAddressError),
     /// There is no webhook to change.
-    #[error("Enter the address to send messages to.")]
+    #[error("Enter a webhook address that starts with https://.")]
     Missing,
     #[error(transparent)]
     Auth(#[from] AuthError),

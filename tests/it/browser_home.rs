@@ -56,7 +56,7 @@ async fn newcomers_are_offered_an_example_and_pis_their_accounts() {
     let page = pi.get("/").await;
     assert_eq!(page.attribute(".home-example a", "href"), "/compose/example");
     let lab = page.attribute(".home-groups a[href$='/accounts']", "href");
-    assert!(page.select_text(".steps").contains("Select the accounts of Smith Lab"), "{}", page.select_text(".steps"));
+    assert!(page.select_text(".steps").contains("Select Smith Lab's accounts"), "{}", page.select_text(".steps"));
     let key = portal.connection_key("pia", "fram").await;
     let mut tx = portal.app.store.write().await.unwrap();
     store::connections::mark_connected(&mut tx, key, "pia", false, START).await.unwrap();

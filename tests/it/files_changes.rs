@@ -234,7 +234,7 @@ async fn permissions_are_shown_and_changed_in_words() {
     let at = |below: &str| format!("{here}/{below}");
     // The present state, and what around it keeps the group out.
     let page = change_in_place(&alice, "permissions", here, &[("name", "file")]).await;
-    let access = "Only you, because a folder above is closed to others";
+    let access = "Only you: others can't open a parent folder";
     assert_eq!((page.status, page.select_text(".dl dd").as_str()), (200, access));
     let seen = alice.get(&format!("/files/key/view/content?path={here}/file")).await;
     assert!(seen.select_text(".log-facts").contains(&format!("Access: {access}")), "{}", seen.text());

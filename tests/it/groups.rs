@@ -546,7 +546,7 @@ async fn pis_remove_only_members_of_their_own_group() {
     admin.post(&format!("/groups/{lab}/people/{max}/role"), &[("role", "member")]).await;
     let page = pi.get(&format!("/groups/{lab}/members")).await;
     assert_eq!(page.attributes("form[action$='/remove']", "action"), [remove(max)]);
-    assert!(page.select_text(".confirm-body").contains("loses access to Smith Lab"));
+    assert!(page.select_text(".confirm-body").contains("will lose access to Smith Lab"));
     assert_eq!(pi.post(&remove(max), &[]).await.status, 303);
 }
 

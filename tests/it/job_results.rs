@@ -101,7 +101,7 @@ async fn results_are_what_changed_while_the_job_ran() {
 
     // Deleted by the centre, as far as anyone can tell.
     folder.tell(&format!("rm -r {}", folder.path));
-    until(&max, &results, "gone", |page| page.text().contains("no longer exists")).await;
+    until(&max, &results, "gone", |page| page.text().contains("or never created")).await;
 }
 
 #[tokio::test]

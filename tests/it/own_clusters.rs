@@ -107,7 +107,7 @@ async fn forgetting_a_cluster_removes_only_ones_own_account() {
     let notified = alice.get("/notifications").await;
     assert!(!notified.text().contains("align"), "nothing that leads to a missing page: {}", notified.text());
     assert!(bob.get("/notifications").await.select_text(".notices").contains("align"), "his own stay");
-    assert!(alice.get("/account/activity").await.text().contains("Removed a cluster connection"));
+    assert!(alice.get("/account/activity").await.text().contains("Forgot a cluster"));
     for answer in [alice.get("/clusters/own/forget").await, alice.post("/clusters/own/forget", &[]).await] {
         assert_eq!(answer.status, 404, "there is nothing left to forget");
     }
@@ -287,6 +287,6 @@ async fn a_preset_asks_first_what_a_lab_must_decide() {
     let rest = page.attributes("form details input", "name");
     assert!(rest.contains(&"idle_minutes".to_owned()) && rest.contains(&"robot_host".to_owned()), "{rest:?}");
     let assumed = page.select_all("form details dt");
-    assert!(assumed.contains(&"Folder to submit from".to_owned()), "{assumed:?}");
+    assert!(assumed.contains(&"Submission folder".to_owned()), "{assumed:?}");
     assert!(!page.select_text("main").contains("jobs.submit_from"), "words, not names of settings");
 }

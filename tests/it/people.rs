@@ -87,7 +87,7 @@ async fn the_last_administrator_stays() {
     let page = admin.get(&format!("/people/{ada}")).await;
     for title in ["admin-title", "disable-title", "delete-title"] {
         let section = page.select_text(&format!("section[aria-labelledby={title}]"));
-        assert!(section.contains("You're the last administrator who can sign in"), "{section}");
+        assert!(section.contains("You're the only administrator who can sign in"), "{section}");
     }
     assert_eq!(page.select_all(".confirm"), Vec::<String>::new());
     let refused = ["/admin", "/disable", "/delete"].map(|end| format!("/people/{ada}{end}"));
@@ -190,7 +190,7 @@ async fn role_and_account_changes_ask_first() {
     let page = admin.get("/groups/1/members").await;
     let questions = page.select_all(".confirm");
     assert!(questions[0].contains("bob will see each member's usage by name"), "{questions:?}");
-    assert!(questions[1].contains("bob loses access to Smith Lab"), "{questions:?}");
+    assert!(questions[1].contains("bob will lose access to Smith Lab"), "{questions:?}");
     // To oneself it is told as such.
     let ada = portal.person_id("ada").await;
     let mut tx = portal.app.store.write().await.unwrap();

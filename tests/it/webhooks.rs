@@ -275,7 +275,7 @@ async fn private_addresses_are_refused() {
         ("https://example.org:22/".into(), "port"),
         ("file:///etc/passwd".into(), "a web address. Copy it"),
         ("javascript:alert(1)".into(), "a web address. Copy it"),
-        (String::new(), "Enter the address"),
+        (String::new(), "Enter a webhook address"),
     ] {
         let page = bob.post("/account/notifications/webhook", &[("address", &address), ("kind", "ended")]).await;
         assert_eq!(page.status, 422, "{address}");

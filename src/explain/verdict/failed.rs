@@ -76,7 +76,7 @@ fn verdict_from_exit(ended: &EndedJobFacts<'_>) -> JobVerdict {
         _ => "Failed with an error",
     };
     JobVerdict::new(VerdictTone::Danger, title, exit_sentence(ended))
-        .with_advice("Check the end of its output: programs usually report there what went wrong.")
+        .with_advice("Check the end of the output, where most programs report what went wrong.")
 }
 
 /// `After 12 min it ended with exit code 1: …`

@@ -55,7 +55,7 @@ pub fn describe_access(attrs: &RemoteFileAttrs, closed: &ClosedFolders, me: Opti
         reachable &= !0o007;
     }
     let (allowed, real) = (describe_mode(mode, is_folder), describe_mode(reachable, is_folder));
-    let words = if allowed == real { real } else { format!("{real}, because a folder above is closed to others") };
+    let words = if allowed == real { real } else { format!("{real}: others can't open a parent folder") };
     match (attrs.owner, me) {
         (Some((owner, _)), Some(me)) if owner != me => {
             words.replace("Only you", "Only its owner").replace("Your group", "Its group")
@@ -97,7 +97,7 @@ mod tests {
             let file = attrs(RemoteFileKind::File, mode, 7);
             describe_access(&file, &ClosedFolders::find(&above, Some(7)), me)
         };
-        let closed = ", because a folder above is closed to others";
+        let closed = ": others can't open a parent folder";
         assert_eq!(words(0o644, &[0o755, 0o755], Some(1)), "Everyone on the cluster can read");
         assert_eq!(words(0o644, &[0o755, 0o700], Some(1)), format!("Only you{closed}"));
         assert_eq!(words(0o644, &[0o750, 0o755], Some(1)), format!("Your group can read{closed}"));

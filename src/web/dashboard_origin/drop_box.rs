@@ -68,7 +68,7 @@ pub async fn get(
         owner: access.link.maker_name,
         until: access.link.expires_at,
         room_bytes: format::decimal_bytes(bytes),
-        room_files: format::count(files, "file"),
+        room_files: format::count(files, "more file"),
         is_full: bytes == 0 || files == 0,
         is_reachable: app.connections.connection(account.connection_key()).is_ok(),
     };

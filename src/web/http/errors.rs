@@ -87,7 +87,7 @@ fn error_message(error: &AppError) -> (&'static str, String) {
         AppError::NotSignedIn(_) => ("You're signed out", "Sign in and try again.".into()),
         AppError::Denied => (
             "You don't have access to this page",
-            "If you need it, ask your portal administrator or, for a group's pages, a PI of the group.".into(),
+            "To get access, ask a PI of your group or your portal administrator.".into(),
         ),
         AppError::NotFound => (
             "Page not found",
@@ -95,7 +95,7 @@ fn error_message(error: &AppError) -> (&'static str, String) {
         ),
         AppError::MethodNotAllowed => (
             "This address can't be opened directly",
-            "It belongs to a button or a form. Go back to that page and try again there. Nothing was changed.".into(),
+            "Nothing was changed. Go back, and use the button or form on the previous page.".into(),
         ),
         AppError::BadRequest(_) => (
             "Invalid request",

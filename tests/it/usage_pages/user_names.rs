@@ -45,7 +45,7 @@ async fn a_pi_names_and_merges_user_names_everywhere() {
     assert_eq!(save(EVIL, " ").await, 303);
     assert_eq!(rows().await, before);
     let log = world.admin.get("/activity").await;
-    assert!(log.select_text("main").contains("Named a cluster user"), "{}", log.text());
+    assert!(log.select_text("main").contains("Entered a name for a user name"), "{}", log.text());
 }
 
 #[tokio::test]

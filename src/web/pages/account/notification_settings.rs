@@ -66,7 +66,7 @@ async fn load_page(context: &RequestContext, me: &CurrentPerson) -> Result<Notif
         ),
     };
     Ok(NotificationSettingsPage {
-        page: PageFrame::for_person(context, &me.0, "Notifications", NavSection::Account),
+        page: PageFrame::for_person(context, &me.0, "Notification settings", NavSection::Account),
         toasts: kind_choices(NotificationKind::CHOICES, &toasts),
         sends: kind_choices(
             NotificationKind::WEBHOOK_CHOICES,

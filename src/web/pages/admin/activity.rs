@@ -137,7 +137,7 @@ pub async fn show_own(
     };
     let (rows, next) = load_rows(&context, filter).await?;
     respond(&OwnActivityPage {
-        page: PageFrame::for_person(&context, &me.0, "Activity", NavSection::Account),
+        page: PageFrame::for_person(&context, &me.0, "Your activity", NavSection::Account),
         is_admin: me.may(Permission::SeeAllActivity).is_ok(),
         me: me.0.person.name.clone(),
         rows,

@@ -120,7 +120,7 @@ pub fn oversight_action(me: &CurrentPerson) -> Permission {
 pub async fn list(context: RequestContext, me: CurrentPerson) -> HandlerResult {
     me.may(oversight_action(&me))?;
     let links = context.app.auth.list_overseen_links(&me.0.viewer).await?;
-    let page = PageFrame::for_person(&context, &me.0, "Guest links", NavSection::Dashboards);
+    let page = PageFrame::for_person(&context, &me.0, "All guest links", NavSection::Dashboards);
     respond(&AllDashboardLinksPage { page, links, is_admin: me.0.viewer.is_admin })
 }
 

@@ -159,13 +159,14 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<Sha
     let files = unchecked.authorize().await?;
     let path = RemotePath::from_encoded(&form.path).map_err(|error| AppError::BadRequest(error.to_string()))?;
     let again = |problems: FormErrors| (form.link.echo(problems), form.drop_box_state());
+    let known = (&path, form.is_file.as_ref().map(|_| SharedPathKind::File));
     let (max_bytes, max_files) = match form.limits() {
         Ok(limits) => limits,
-        Err(problems) => return show_form(&files, &path, again(problems), "").await,
+        Err(problems) => return show_form_for(&files, known, again(problems), "").await,
     };
     let shareable = match inspect(&files, &path).await {
         Ok(shareable) => shareable,
-        Err(problem) => return show_form(&files, &path, again(FormErrors::default()), &problem).await,
+        Err(problem) => return show_form_for(&files, known, again(FormErrors::default()), &problem).await,
     };
     if form.is_file.is_some() && shareable.is_folder {
         return show_form(&files, &path, again(FormErrors::default()), BECAME_FOLDER).await;
@@ -196,7 +197,7 @@ pub async fn post(unchecked: UncheckedFilesRequest, FormBody(form): FormBody<Sha
             let ClusterRequest { context, me, .. } = files.request;
             reveal_once::redirect(context, &me, LINKS_PATH, &shown)
         }
-        Err(link_form) => show_form(&files, &path, (link_form, form.drop_box_state()), "").await,
+        Err(link_form) => show_form_for(&files, known, (link_form, form.drop_box_state()), "").await,
     }
 }
 

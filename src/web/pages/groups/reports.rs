@@ -66,13 +66,14 @@ pub struct ReportQuery {
 
 impl ReportQuery {
     /// The chosen period; none if there is no such period.
-    fn period(&self, now: Month) -> Option<ReportPeriod> {
+    fn period(&self, today: Day) -> Option<ReportPeriod> {
+        let now = today.month();
         if self.month != CUSTOM_PERIOD {
             return parse_month(&self.month, now).map(ReportPeriod::month);
         }
         let (first, last) = (Day::parse(&self.first)?, Day::parse(&self.last)?);
         let is_in_range = is_month_accepted(first.month(), now) && is_month_accepted(last.month(), now);
-        ReportPeriod::days(first, last).filter(|_| is_in_range)
+        ReportPeriod::days(first, last).filter(|_| is_in_range && last <= today)
     }
 
     /// The period and the unit as a query string.
@@ -93,17 +94,18 @@ impl ReportQuery {
 /// Says which days can be chosen.
 fn days_problem() -> String {
     format!(
-        "Enter a first day, and a last day that isn't before it or in the future. A report covers at most {MAX_REPORT_DAYS} days."
+        "Enter a first and a last day. The last day can't be before the first, or later than today. A report covers at most {MAX_REPORT_DAYS} days."
     )
 }
 
 pub async fn get(request: GroupRequest, QueryParams(choice): QueryParams<ReportQuery>) -> HandlerResult {
     let GroupRequest { context, me, group } = request;
     me.may(Permission::ManageUsage(group))?;
-    let now = Day::from_time(context.app.clock.now()).month();
+    let today = Day::from_time(context.app.clock.now());
+    let now = today.month();
     // Default to the last complete month.
     let default = ReportPeriod::month(now.previous());
-    let (period, problem) = match (choice.month.as_str(), choice.period(now)) {
+    let (period, problem) = match (choice.month.as_str(), choice.period(today)) {
         (_, Some(period)) => (period, String::new()),
         ("", None) => (default, String::new()),
         (CUSTOM_PERIOD, None) => (default, days_problem()),
@@ -160,8 +162,7 @@ pub async fn get(request: GroupRequest, QueryParams(choice): QueryParams<ReportQ
 pub async fn freeze(request: GroupRequest, FormBody(choice): FormBody<ReportQuery>) -> HandlerResult {
     let GroupRequest { context, me, group } = request;
     me.may(Permission::ManageUsage(group))?;
-    let now = Day::from_time(context.app.clock.now()).month();
-    let period = choice.period(now).ok_or_else(|| match choice.month.as_str() {
+    let period = choice.period(Day::from_time(context.app.clock.now())).ok_or_else(|| match choice.month.as_str() {
         CUSTOM_PERIOD => AppError::BadRequest(days_problem()),
         _ => AppError::BadRequest("Choose a month, such as 2026-11.".to_owned()),
     })?;
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn any_days_up_to_a_year_can_be_chosen() {
-        let now = Month::parse("2026-11").unwrap();
+        let today = Day::parse("2026-11-18").unwrap();
         let query = |month: &str, first: &str, last: &str| ReportQuery {
             month: month.into(),
             first: first.into(),
@@ -201,18 +202,19 @@ mod tests {
             ..ReportQuery::default()
         };
         let year = query("days", "2025-04-01", "2026-03-31");
-        assert_eq!(year.period(now).unwrap().words(), "1 Apr 2025 to 31 Mar 2026");
+        assert_eq!(year.period(today).unwrap().words(), "1 Apr 2025 to 31 Mar 2026");
         assert_eq!(year.query_string(), "month=days&first=2025-04-01&last=2026-03-31&show=cores");
-        assert_eq!(query("2026-10", "x", "").period(now), Some(ReportPeriod::month(now.previous())));
+        assert_eq!(query("2026-10", "x", "").period(today), Some(ReportPeriod::month(today.month().previous())));
         for (first, last) in [
             ("2025-04-01", "2026-04-02"),
             ("2026-03-31", "2025-04-01"),
             ("1999-12-31", "2000-01-05"),
             ("2026-12-31", "2027-01-01"),
+            ("2026-11-01", "2026-11-19"),
             ("", "2026-01-01"),
             ("<b>", "2026-13-01"),
         ] {
-            assert_eq!(query("days", first, last).period(now), None, "{first} {last}");
+            assert_eq!(query("days", first, last).period(today), None, "{first} {last}");
         }
     }
 }

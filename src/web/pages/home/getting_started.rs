@@ -129,7 +129,7 @@ fn connect_step(overview: &PortalSetupFacts, is_done: bool) -> Option<GettingSta
 /// What a PI has to do before the group's usage can be shown.
 fn account_steps(without_accounts: &[&Membership]) -> Vec<GettingStartedStep> {
     let one = |membership: &&Membership| GettingStartedStep {
-        title: format!("Select the accounts of {}", membership.group_name),
+        title: format!("Select {}'s accounts", membership.group_name),
         ..step(
             "",
             "Choose which Slurm accounts belong to your group. Their usage then appears on the group's page.",
@@ -155,6 +155,6 @@ fn completed_step(title: &'static str) -> GettingStartedStep {
 }
 
 fn second_factor_step(is_done: bool) -> GettingStartedStep {
-    let text = "Add a second factor, a code from your phone, so a stolen password isn't enough to sign in.";
+    let text = "Add a second factor (a code from your phone), so that a stolen password isn't enough to sign in.";
     step("Protect your account", text, ("/account/second-factor", "Set up second factor"), is_done)
 }

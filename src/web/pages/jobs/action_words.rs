@@ -74,13 +74,13 @@ const fn cancel_effect(stages: SelectionStages) -> &'static str {
         SelectionStages::OnePending => "The job leaves the queue. You can't undo this, but you can resubmit it.",
         SelectionStages::AllPending => "The jobs leave the queue. You can't undo this, but you can resubmit them.",
         SelectionStages::OneRunning => {
-            "The job stops immediately. Files already written stay. You can't undo this, but you can resubmit it."
+            "The job stops immediately. Files that it has already written are kept. You can't undo this, but you can resubmit the job."
         }
         SelectionStages::AllRunning => {
-            "The jobs stop immediately. Files already written stay. You can't undo this, but you can resubmit them."
+            "The jobs stop immediately. Files that they have already written are kept. You can't undo this, but you can resubmit them."
         }
         SelectionStages::Mixed => {
-            "Running jobs stop immediately and pending jobs leave the queue. Files already written stay. You can't undo this, but you can resubmit a cancelled job."
+            "Running jobs stop immediately and pending jobs leave the queue. Files that they have already written are kept. You can't undo this, but you can resubmit a cancelled job."
         }
     }
 }

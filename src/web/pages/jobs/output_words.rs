@@ -10,7 +10,7 @@ const LONG_SILENCE_SECONDS: u64 = 60;
 pub fn explain_missing_folder(folder: &str, is_over: bool, creates_folders: Option<bool>) -> String {
     let sentence = match (creates_folders, is_over) {
         (Some(false), true) => {
-            "If it never did, the job couldn't write any output: this version of Slurm doesn't create output folders."
+            "It may have been deleted or renamed. If it didn't exist when the job started, the output was lost, because this version of Slurm doesn't create output folders. Create the folder before you resubmit."
         }
         (Some(false), false) => {
             "This version of Slurm doesn't create output folders. The job will fail as soon as it starts, so create the folder now or resubmit with another one."

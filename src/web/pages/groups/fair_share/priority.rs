@@ -266,7 +266,7 @@ fn build_account_priority(
         own: own.map(|own| ClusterFractionBar::new(own * used)),
         own_words: own.map(format::percent).unwrap_or_default(),
         own_sentence: match own {
-            Some(own) if own >= 0.5 => "Other members' jobs start before yours.",
+            Some(own) if own >= 0.5 => "Other members' jobs usually start before yours.",
             Some(own) if own > 0.0 => "Other members' usage affects your priority too.",
             Some(_) => "Other members' usage affects your priority all the same.",
             None => "",

@@ -58,7 +58,7 @@ const JOB_COLUMNS: [CsvColumn<UsageJobView>; 22] = [
     ("member", |job| job.member.clone()),
     ("user", |job| job.user.clone()),
     ("job type", |job| job.kind.clone()),
-    ("outcome", |job| job.outcome.title().to_owned()),
+    ("outcome", |job| job.end().to_owned()),
     ("started", |job| job.began.iso()),
     ("core hours in period", |job| exact_hours(job.core_s)),
     ("GPU hours in period", |job| exact_hours(job.gpu_s)),

@@ -197,7 +197,7 @@ fn describe_outcome(word: &str) -> (&'static str, &'static str) {
         None => match word {
             OUTCOME_ENDED => ("", "that ended"),
             OUTCOME_LOST => ("unsuccessful", ""),
-            OUTCOME_OVERSIZED => ("", "that completed and requested more cores than they used"),
+            OUTCOME_OVERSIZED => ("completed", "that over-requested cores"),
             _ => ("", ""),
         },
     }

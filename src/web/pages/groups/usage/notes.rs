@@ -58,8 +58,8 @@ pub fn collect_notes(view: &GroupUsage, figures: &UsageFigures, filter: &UsageFi
     }
     for (cluster, (accounts, read, wanted)) in &reading {
         let accounts = accounts.join(", ");
-        let title = format!("Loading the history of {accounts} on {cluster}: {read} of {wanted} days.");
-        let text = "The whole group shares what is loaded. Loading continues while you or another member of the group is connected, even if you leave this page. The days of the period you choose come first.";
+        let title = format!("Loading the history of {accounts} on {cluster}: {read} of {wanted} days loaded.");
+        let text = "Once loaded, the history is available to the whole group. Loading continues while any member is connected, even if you leave this page. The period you choose is loaded first.";
         notes.push(UsageNote { progress: Some((*read, *wanted)), ..UsageNote::new("info", title, text) });
     }
     if figures.missing > 0 && reading.is_empty() {
