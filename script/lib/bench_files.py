@@ -123,11 +123,13 @@ class Files:
         return self.portal.get(f"/files/{self.slug}?{query}", {"Cookie": self.cookie})
 
 
-def large_file(figure, files, sftp, scratch, name, limit, rounds):
-    """1 GB each way, taking turns so that a busy neighbour hits both."""
+def large_file(figure, files, sftp, remove, scratch, name, limit, rounds):
+    """1 GB each way, taking turns so that a busy neighbour hits both. Both write new files: what a file had before is in
+    memory already, and the portal never writes over it."""
     local, back = f"{files.folder}/gigabyte", f"{files.folder}/back"
     up, down = [], []
     for _ in range(rounds):
+        remove(f"rm -f {scratch}/theirs {scratch}/ours")
         theirs = timed(sftp.run, f"put {local} {scratch}/theirs\n")
         up.append(theirs / timed(files.upload, local, scratch, "ours"))
         theirs = timed(sftp.run, f"get {scratch}/theirs {back}\n")
@@ -239,8 +241,11 @@ def main():
                 for _ in range(1000):
                     file.write(os.urandom(GB // 1000))
             near, distant = (Files(portal, cookie["Cookie"], slug, folder) for slug in ("bench", "far"))
-            large_file(figure, near, near_sftp, scratch, "", 1.0, ROUNDS)
-            large_file(figure, distant, far_sftp, scratch, "_at_40_ms", 1.5, 1)
+            def remove(script):
+                on_cluster(cluster_folder, person, script)
+
+            large_file(figure, near, near_sftp, remove, scratch, "", 1.0, ROUNDS)
+            large_file(figure, distant, far_sftp, remove, scratch, "_at_40_ms", 1.5, 1)
             small_files(figure, near, near_sftp, scratch)
             listing(figure, near, near_sftp, cluster_folder, person, scratch)
             ten_at_once(figure, near, folder, scratch)
